@@ -1,0 +1,56 @@
+"""xmtc: given a text, rank the few right labels among thousands or millions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from xmtc.api import evaluate, load, read_corpus, train
+    from xmtc.core.corpus import Corpus
+    from xmtc.core.errors import XmtcError
+    from xmtc.core.explanation import Explanation
+    from xmtc.core.labels import Concept, LabelSet
+    from xmtc.core.ranking import Ranking
+
+# name → module; loaded on first use, so that `import xmtc` stays quick
+_PUBLIC = {
+    "read_corpus": "xmtc.api",
+    "train": "xmtc.api",
+    "load": "xmtc.api",
+    "evaluate": "xmtc.api",
+    "Corpus": "xmtc.core.corpus",
+    "Concept": "xmtc.core.labels",
+    "LabelSet": "xmtc.core.labels",
+    "Ranking": "xmtc.core.ranking",
+    "Explanation": "xmtc.core.explanation",
+    "XmtcError": "xmtc.core.errors",
+}
+
+__all__ = [
+    "Concept",
+    "Corpus",
+    "Explanation",
+    "LabelSet",
+    "Ranking",
+    "XmtcError",
+    "evaluate",
+    "load",
+    "read_corpus",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'xmtc' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_PUBLIC[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,102 @@
+"""Settings: typed, closed, with their defaults in one place.
+
+Each concern's settings stand beside the code they govern and derive from `Settings`; a method's `Config` composes
+them. Recipes are TOML files of the same shape; `--set a.b=c` wins over a recipe.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from xmtc.core.errors import ConfigError, nearest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+class Settings(BaseModel):
+    """Base of all settings: unknown keys are refused, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+AnySettings = TypeVar("AnySettings", bound=Settings)
+
+
+def build(cls: type[AnySettings], *layers: Mapping[str, Any]) -> AnySettings:
+    """Make settings from nested mappings, later ones winning; the first mistake becomes one line."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        merged = merge(merged, layer)
+    try:
+        return cls.model_validate(merged)
+    except ValidationError as error:
+        raise ConfigError(_one_line(cls, error)) from None
+
+
+def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the two nested mappings as one; `above` wins."""
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        merged[key] = merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return merged
+
+
+def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
+    """Turn `a.b=c` strings into a nested mapping. Values are read as JSON where they are JSON, else as strings."""
+    result: dict[str, Any] = {}
+    for assignment in assignments:
+        path, equals, text = assignment.partition("=")
+        if not equals or not path.strip():
+            raise ConfigError(f"--set takes path=value, such as train.epochs=3; got {assignment!r}")
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text
+        for key in reversed(path.strip().split(".")):
+            value = {key: value}
+        result = merge(result, value)
+    return result
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file, with a one-line error naming the file and the place of a mistake."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from None
+
+
+def _one_line(cls: type[Settings], error: ValidationError) -> str:
+    first = error.errors()[0]
+    path = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        *outer, last = (str(part) for part in first["loc"])
+        known = _fields_at(cls, outer)
+        hint = nearest(last, known) or f" Known here: {', '.join(sorted(known))}."
+        return f"unknown setting {path!r}.{hint}"
+    more = f" ({error.error_count() - 1} more mistakes)" if error.error_count() > 1 else ""
+    return f"setting {path!r}: {first['msg']}; got {first['input']!r}{more}"
+
+
+def _fields_at(cls: type[BaseModel], path: Iterable[str]) -> list[str]:
+    """Names of the fields of the settings nested at `path`."""
+    for part in path:
+        field = cls.model_fields.get(part)
+        options = [] if field is None else [field.annotation, *get_args(field.annotation)]
+        nested = [option for option in options if isinstance(option, type) and issubclass(option, BaseModel)]
+        if not nested:
+            break
+        cls = nested[0]
+    return list(cls.model_fields)

@@ -1,0 +1,125 @@
+"""Corpus: documents with their labels, as texts, as features, or both. Knows no file formats."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from xmtc.core.errors import DataError
+from xmtc.core.labels import Concept, LabelSet
+from xmtc.core.texts import Texts
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Row i of every field speaks of document i; Y has one column for each entry of `labels`."""
+
+    ids: Texts
+    texts: Texts | None
+    X: sp.csr_matrix | None  # (documents × features)
+    Y: sp.csr_matrix  # (documents × label entries), ones
+    labels: LabelSet
+
+    def __post_init__(self) -> None:
+        if self.texts is None and self.X is None:
+            raise DataError("a corpus needs texts or features; got neither")
+        rows = {"ids": len(self.ids), "labels": self.Y.shape[0]}
+        if self.texts is not None:
+            rows["texts"] = len(self.texts)
+        if self.X is not None:
+            rows["features"] = self.X.shape[0]
+        if len(set(rows.values())) > 1:
+            found = ", ".join(f"{count} {name}" for name, count in rows.items())
+            raise DataError(f"the parts of a corpus must have the same number of documents; got {found}")
+        if self.Y.shape[1] != len(self.labels):
+            raise DataError(f"Y has {self.Y.shape[1]} columns for {len(self.labels)} labels")
+        if self.X is not None and not np.isfinite(self.X.data).all():
+            row = int(np.searchsorted(self.X.indptr, np.flatnonzero(~np.isfinite(self.X.data))[0], side="right")) - 1
+            raise DataError(f"features of document {row} hold NaN or infinity; replace them by numbers")
+
+    @classmethod
+    def from_lists(
+        cls,
+        texts: Iterable[str],
+        label_lists: Iterable[Iterable[str]],
+        ids: Iterable[str] | None = None,
+        concepts: Iterable[Concept] = (),
+    ) -> Corpus:
+        """Make a corpus from texts and, for each, a list of label strings; `concepts` add names and parents."""
+        return cls.assemble(label_lists, texts=Texts.pack(texts), ids=ids, concepts=concepts)
+
+    @classmethod
+    def assemble(
+        cls,
+        label_lists: Iterable[Iterable[str]],
+        texts: Texts | None = None,
+        X: sp.csr_matrix | None = None,
+        ids: Iterable[str] | None = None,
+        concepts: Iterable[Concept] = (),
+    ) -> Corpus:
+        """Build the label set from the documents' own labels and count them; ids default to row numbers."""
+        lists: list[Sequence[str]] = [list(document) for document in label_lists]
+        labels = LabelSet.build((label for document in lists for label in document), concepts)
+        Y = labels.encode(lists)
+        packed = Texts.pack(map(str, range(len(lists))) if ids is None else ids)
+        return cls(packed, texts, X, Y, labels.with_counts(_count(Y)))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, rows: Sequence[int] | NDArray[np.integer]) -> Corpus:
+        """Return the given rows, in that order. Labels keep their places; their counts are those of the rows."""
+        rows = np.asarray(rows, dtype=np.int64)
+        Y = self.Y[rows]
+        return replace(
+            self,
+            ids=self.ids.take(rows),
+            texts=None if self.texts is None else self.texts.take(rows),
+            X=None if self.X is None else self.X[rows],
+            Y=Y,
+            labels=self.labels.with_counts(_count(Y)),
+        )
+
+    def split(self, fraction: float, seed: int = 0) -> tuple[Corpus, Corpus]:
+        """Return (kept, held out): a seeded sample of `fraction` of the documents is held out, both in given order."""
+        if not 0 < fraction < 1:
+            raise DataError(f"split needs a fraction between 0 and 1; got {fraction}")
+        n_held = min(len(self) - 1, max(1, round(fraction * len(self))))
+        held = np.zeros(len(self), dtype=bool)
+        held[np.random.default_rng(seed).permutation(len(self))[:n_held]] = True
+        return self.take(np.flatnonzero(~held)), self.take(np.flatnonzero(held))
+
+    def align(self, labels: LabelSet) -> Corpus:
+        """Return this corpus over `labels`, joined by label id; labels it lacks become entries at its end."""
+        used = np.flatnonzero(_count(self.Y))
+        joined = labels.extend([self.labels.ids[i] for i in used], self.labels.concepts())
+        to = np.zeros(len(self.labels), dtype=np.int32)
+        to[used] = [joined.position[self.labels.ids[i]] for i in used]
+        Y = sp.csr_matrix((self.Y.data, to[self.Y.indices], self.Y.indptr), shape=(len(self), len(joined)), copy=True)
+        Y.sort_indices()
+        return replace(self, Y=Y, labels=joined)
+
+    def fingerprint(self) -> str:
+        """Return a sha256 over documents and labels: equal for equal content, whatever file it came from."""
+        digest = hashlib.sha256()
+        parts: list[NDArray] = [self.ids.buffer, self.ids.offsets]
+        if self.texts is not None:
+            parts += [self.texts.buffer, self.texts.offsets]
+        for matrix in [self.Y] if self.X is None else [self.Y, self.X]:
+            parts += [matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data.astype(np.float32)]
+        for part in parts:
+            digest.update(len(part).to_bytes(8, "little"))
+            digest.update(np.ascontiguousarray(part).data)
+        for concept in self.labels.concepts():
+            digest.update(repr(concept).encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
+
+
+def _count(Y: sp.csr_matrix) -> NDArray[np.int64]:
+    """Documents of each column."""
+    return np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.int64)

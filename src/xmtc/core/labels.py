@@ -1,0 +1,141 @@
+"""Labels: the one place that knows label names. Below it all is integers.
+
+A `LabelSet` lists first the labels that have training documents (and so parameters), then concepts that only a
+hierarchy or a truth mentions: they have names and parents, never a score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from xmtc.core.errors import DataError, nearest
+
+
+@dataclass(frozen=True)
+class Concept:
+    """What a labels file says of one label; `parents` are label ids."""
+
+    id: str
+    name: str = ""
+    alternatives: tuple[str, ...] = ()
+    description: str = ""
+    parents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class LabelSet:
+    """All labels and concepts of a corpus or model; entry i of every field speaks of the same one."""
+
+    ids: tuple[str, ...]
+    names: tuple[str, ...]  # the id where no name is known
+    alternatives: tuple[tuple[str, ...], ...]
+    descriptions: tuple[str, ...]  # "" where there is none
+    parents: tuple[tuple[int, ...], ...]  # entries of this set; several parents each, or none
+    counts: NDArray[np.int64]  # training documents of each entry; 0 for concepts
+    n_labels: int  # the first n_labels entries have parameters
+
+    @classmethod
+    def build(cls, trained: Iterable[str], concepts: Iterable[Concept] = ()) -> LabelSet:
+        """Make a set from the labels of the training documents, in sorted order, and what a labels file says.
+
+        Concepts without training documents follow the trained labels, in the order given; parents that no concept
+        describes come last, and their id serves as name.
+        """
+        known = {concept.id: concept for concept in concepts}
+        ids = sorted(set(trained))
+        n_labels = len(ids)
+        return cls._assemble(ids, n_labels, known, np.zeros(n_labels, dtype=np.int64))
+
+    @classmethod
+    def _assemble(cls, first: list[str], n_labels: int, known: dict[str, Concept], counts: NDArray) -> LabelSet:
+        position = {label: i for i, label in enumerate(first)}
+        for concept in known.values():
+            position.setdefault(concept.id, len(position))
+        for concept in known.values():
+            for parent in concept.parents:
+                position.setdefault(parent, len(position))
+        entries = [known.get(label) or Concept(label) for label in position]
+        all_counts = np.zeros(len(entries), dtype=np.int64)
+        all_counts[: len(counts)] = counts
+        return cls(
+            ids=tuple(position),
+            names=tuple(entry.name or entry.id for entry in entries),
+            alternatives=tuple(entry.alternatives for entry in entries),
+            descriptions=tuple(entry.description for entry in entries),
+            parents=tuple(tuple(position[parent] for parent in entry.parents) for entry in entries),
+            counts=all_counts,
+            n_labels=n_labels,
+        )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        """Label id → entry."""
+        return {label: i for i, label in enumerate(self.ids)}
+
+    def concepts(self) -> list[Concept]:
+        """Return every entry as a labels file would describe it."""
+        return [
+            Concept(
+                id=self.ids[i],
+                name=self.names[i],
+                alternatives=self.alternatives[i],
+                description=self.descriptions[i],
+                parents=tuple(self.ids[parent] for parent in self.parents[i]),
+            )
+            for i in range(len(self))
+        ]
+
+    def encode(self, lists: Iterable[Iterable[str]]) -> sp.csr_matrix:
+        """Turn lists of label ids into a (documents × entries) matrix of ones; repeated labels count once."""
+        position = self.position
+        indptr, indices = [0], []
+        for document in lists:
+            try:
+                indices += sorted({position[label] for label in document})
+            except KeyError as error:
+                label = str(error.args[0])
+                raise DataError(f"label {label!r} is not in this label set.{nearest(label, self.ids)}") from None
+            indptr.append(len(indices))
+        return sp.csr_matrix(
+            (np.ones(len(indices), dtype=np.float32), np.asarray(indices, np.int32), np.asarray(indptr, np.int64)),
+            shape=(len(indptr) - 1, len(self)),
+        )
+
+    def decode(self, entries: Iterable[int]) -> list[str]:
+        """Turn entries into label ids, leaving out padding (−1)."""
+        return [self.ids[entry] for entry in entries if entry >= 0]
+
+    def find(self, label: str) -> int:
+        """Return the entry with this id, name or alternative name, in that order; suggest the nearest if there is none."""
+        if label in self.position:
+            return self.position[label]
+        for i, name in enumerate(self.names):
+            if name == label:
+                return i
+        for i, others in enumerate(self.alternatives):
+            if label in others:
+                return i
+        raise DataError(f"unknown label {label!r}.{nearest(label, (*self.names, *self.ids))}")
+
+    def extend(self, ids: Iterable[str], concepts: Iterable[Concept] = ()) -> LabelSet:
+        """Return this set followed by those of `ids` that it lacks, as concepts without parameters."""
+        new = [label for label in dict.fromkeys(ids) if label not in self.position]
+        if not new:
+            return self
+        described = {concept.id: concept for concept in concepts}
+        known = {concept.id: concept for concept in self.concepts()}
+        known.update({label: described.get(label, Concept(label)) for label in new})
+        return self._assemble(list(self.ids), self.n_labels, known, self.counts)
+
+    def with_counts(self, counts: Sequence[int] | NDArray[np.integer]) -> LabelSet:
+        """Return the same set with other training counts."""
+        return replace(self, counts=np.asarray(counts, dtype=np.int64))

@@ -1,0 +1,36 @@
+"""Model: what every method returns from training. An untrained model cannot exist."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import scipy.sparse as sp
+
+from xmtc.core.explanation import Explanation
+from xmtc.core.labels import LabelSet
+from xmtc.core.ranking import Ranking
+
+Documents = Sequence[str] | sp.csr_matrix  # texts, or features if the model was trained on features
+
+
+class Model(Protocol):
+    """A trained model."""
+
+    @property
+    def labels(self) -> LabelSet:
+        """The labels it ranks, with their names and training counts."""
+
+    @property
+    def n_documents(self) -> int:
+        """Number of training documents: with the labels' counts, all that propensities need."""
+
+    def rank(self, documents: Documents, k: int = 5) -> Ranking:
+        """Return the k best labels of each document."""
+
+    def explain(self, text: str, label: str) -> Explanation:
+        """Say why a label (id or name) fits a text or does not."""
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write the model folder, whole or not at all."""

@@ -1,0 +1,44 @@
+"""Threads for compiled kernels that release the interpreter lock.
+
+Work is cut into tasks whose bounds depend on the data alone, never on the number of threads, and no task reads what
+another writes: so one thread and eight give the same bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from xmtc.core.errors import ConfigError
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def n_threads() -> int:
+    """Return the number of threads to use: XMTC_THREADS, else the cores this process may run on."""
+    wanted = os.environ.get("XMTC_THREADS")
+    if wanted:
+        if not wanted.isdigit() or int(wanted) < 1:
+            raise ConfigError(f"XMTC_THREADS must be a whole number above 0; got {wanted!r}")
+        return int(wanted)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run(function: Callable[[Task], Result], tasks: Iterable[Task]) -> list[Result]:
+    """Apply `function` to every task on all threads; results come in the order of the tasks."""
+    tasks = list(tasks)
+    threads = min(n_threads(), len(tasks))
+    if threads <= 1:
+        return [function(task) for task in tasks]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(function, tasks))
+
+
+def blocks(n: int, size: int) -> list[tuple[int, int]]:
+    """Cut 0 … n into consecutive (start, stop) blocks of `size`."""
+    return [(start, min(start + size, n)) for start in range(0, n, size)]

@@ -1,0 +1,89 @@
+"""Ranking: the only output type. Evaluation, ensembles, command line and server all consume it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from xmtc.core.labels import LabelSet
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Each row is one document's labels, best first by (−score, label); padded with label −1, score −inf."""
+
+    labels: NDArray[np.int32]  # (n, k)
+    scores: NDArray[np.float32]  # (n, k)
+    probabilities: NDArray[np.float32] | None = None  # (n, k), calibrated
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def k(self) -> int:
+        """Width of the ranking."""
+        return int(self.labels.shape[1])
+
+    @classmethod
+    def best(cls, labels: NDArray[np.integer], scores: NDArray[np.floating], k: int) -> Ranking:
+        """Rank candidates: `labels` and `scores` are (n, m), −1 marks a hole. No label may stand twice in a row."""
+        ids = np.asarray(labels, dtype=np.int32)
+        values = np.where(ids < 0, -np.inf, scores).astype(np.float32)
+        # lexsort's last key is the first criterion: score descending, then label ascending; holes go last
+        order = np.lexsort((np.where(ids < 0, np.iinfo(np.int32).max, ids), -values), axis=-1)[:, :k]
+        ranking = cls(np.take_along_axis(ids, order, 1), np.take_along_axis(values, order, 1))
+        return ranking.padded(k)
+
+    @classmethod
+    def from_csr(cls, scores: sp.csr_matrix, k: int) -> Ranking:
+        """Rank the stored entries of a (documents × labels) matrix; explicit zeros are entries like any other."""
+        n = scores.shape[0]
+        rows = np.repeat(np.arange(n), np.diff(scores.indptr))
+        order = np.lexsort((scores.indices, -scores.data, rows))
+        place = np.arange(len(order)) - np.repeat(scores.indptr[:-1], np.diff(scores.indptr))
+        kept = place < k
+        labels = np.full((n, k), -1, dtype=np.int32)
+        values = np.full((n, k), -np.inf, dtype=np.float32)
+        labels[rows[kept], place[kept]] = scores.indices[order][kept]
+        values[rows[kept], place[kept]] = scores.data[order][kept]
+        return cls(labels, values)
+
+    def padded(self, k: int) -> Ranking:
+        """Return the ranking at least k wide, filled up with padding."""
+        missing = k - self.k
+        if missing <= 0:
+            return self
+        fill = ((0, 0), (0, missing))
+        return Ranking(
+            np.pad(self.labels, fill, constant_values=-1),
+            np.pad(self.scores, fill, constant_values=-np.inf),
+            None if self.probabilities is None else np.pad(self.probabilities, fill),
+        )
+
+    def top(self, k: int) -> Ranking:
+        """Return the first k columns (fewer if the ranking is narrower)."""
+        return Ranking(
+            self.labels[:, :k],
+            self.scores[:, :k],
+            None if self.probabilities is None else self.probabilities[:, :k],
+        )
+
+    def named(self, labels: LabelSet) -> list[list[tuple[str, float]]]:
+        """Return each document's (name, score) pairs, best first, without padding."""
+        return [
+            [(labels.names[label], float(score)) for label, score in zip(row, scores, strict=True) if label >= 0]
+            for row, scores in zip(self.labels.tolist(), self.scores.tolist(), strict=True)
+        ]
+
+    @staticmethod
+    def stack(parts: list[Ranking]) -> Ranking:
+        """Put rankings of the same width below each other."""
+        probabilities = [part.probabilities for part in parts if part.probabilities is not None]
+        return Ranking(
+            np.concatenate([part.labels for part in parts]),
+            np.concatenate([part.scores for part in parts]),
+            np.concatenate(probabilities) if len(probabilities) == len(parts) else None,
+        )

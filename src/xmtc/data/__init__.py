@@ -1,0 +1,1 @@
+"""Files → Corpus. Knows layouts; knows no features, no models."""
