@@ -1,0 +1,240 @@
+"""One-vs-all squared-hinge classifiers for the children of one tree node, by dual coordinate descent.
+
+For every label: min ½‖w‖² + C Σ max(0, 1 − y w·x)² (METHODS 1.6; Hsieh et al. 2008). Up to `LANES` siblings that share
+their rows are solved together (see lanes.py). Enters: rows of a feature matrix whose last column is the bias; leaves:
+the weights that survive pruning, sorted by feature. Knows no tree.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from pydantic import Field
+
+from xmtc.core.config import Settings
+from xmtc.linear.lanes import LANES, dual_step
+
+
+class SolverConfig(Settings):
+    """How the classifiers are trained."""
+
+    C: float = Field(1.0, gt=0, description="weight of the loss against the regulariser")
+    tolerance: float = Field(0.1, gt=0, description="stop when the projected gradients of all labels lie this close")
+    passes: int = Field(20, ge=1, description="passes over the rows at most")
+    bias: float = Field(1.0, ge=0, description="value of the constant feature; 0 for none")
+    prune: float = Field(0.1, ge=0, description="weights smaller than this are dropped")
+
+
+class BlockWeights(NamedTuple):
+    """Pruned weights of one block: feature i has the entries [starts[i], starts[i + 1])."""
+
+    features: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    lanes: NDArray[np.uint8]
+    weights: NDArray[np.float32]
+
+
+def solve_block(
+    X: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]],
+    rows: NDArray[np.int32],
+    positives_only: NDArray[np.bool_],
+    targets: tuple[NDArray[np.int64], NDArray[np.int32]],
+    first: int,
+    n_lanes: int,
+    config: SolverConfig,
+    seed: int,
+    scratch: NDArray[np.int32],
+) -> BlockWeights:
+    """Train the siblings first … first + n_lanes − 1 on `rows`.
+
+    X: CSR parts; the last feature is the bias where config.bias > 0, given by `len(scratch)` features in all.
+    targets: CSR indptr and indices of the (all rows × siblings) matrix; a stored entry is a positive.
+    positives_only[i]: row i serves as positive, never as negative (a row that the matcher did not retrieve).
+    scratch: zeros, one per feature; returned as zeros.
+    """
+    return BlockWeights(
+        *_solve(
+            *X,
+            rows,
+            positives_only,
+            *targets,
+            first,
+            n_lanes,
+            np.float32(0.5 / config.C),
+            np.float32(config.tolerance),
+            config.passes,
+            np.float32(config.bias),
+            np.float32(config.prune),
+            np.uint64(seed),
+            scratch,
+        )
+    )
+
+
+@njit(nogil=True, cache=True)
+def _solve(
+    indptr, indices, values, rows, positives_only, target_ptr, targets, first, n_lanes,
+    shift, tolerance, passes, bias, prune, seed, scratch,
+) -> Any:  # fmt: skip
+    n_features = len(scratch)
+    if len(rows) == len(indptr) - 1:  # the root: all rows in order, no need to copy them
+        row_ptr, row_features, row_values = indptr, indices, values
+        features = np.arange(n_features).astype(np.int32)
+    else:
+        row_ptr, row_features, row_values, features = _gather(indptr, indices, values, rows, bias, scratch)
+    lane_ptr, lanes, n_positives, n_negatives = _positives(rows, positives_only, target_ptr, targets, first, n_lanes)
+
+    W = np.zeros((len(features), LANES), dtype=np.float32)
+    active = np.zeros(LANES, dtype=np.float32)
+    for lane in range(n_lanes):
+        if n_positives[lane] > 0 and n_negatives[lane] > 0:
+            active[lane] = 1
+        elif bias > 0:  # nothing to tell apart: a constant score of +1 or −1
+            W[len(features) - 1, lane] = (1 if n_positives[lane] > 0 else -1) / bias
+    _descend(
+        row_ptr, row_features, row_values, lane_ptr, lanes, positives_only, active, W, shift, tolerance, passes, seed
+    )
+    return _prune(W, features, n_lanes, prune)
+
+
+@njit(nogil=True, cache=True)
+def _descend(
+    row_ptr, row_features, row_values, lane_ptr, lanes, positives_only, active, W, shift, tolerance, passes, seed
+) -> Any:  # fmt: skip
+    """Pass over the rows in random order until the projected gradients of all lanes lie within `tolerance`."""
+    n = len(row_ptr) - 1
+    alpha = np.zeros((n, LANES), dtype=np.float32)
+    curvature = np.empty(n, dtype=np.float32)
+    for i in range(n):
+        norm = np.float32(0)
+        for p in range(row_ptr[i], row_ptr[i + 1]):
+            norm += row_values[p] * row_values[p]
+        curvature[i] = norm + shift
+    order = np.arange(n)
+    signs = np.zeros(LANES, dtype=np.float32)
+    highest = np.empty(LANES, dtype=np.float32)
+    lowest = np.empty(LANES, dtype=np.float32)
+    state = seed * np.uint64(2) + np.uint64(1)
+    for _ in range(passes):
+        highest[:] = -np.inf
+        lowest[:] = np.inf
+        for q in range(n):
+            # xorshift and Fisher–Yates: the same order on every machine and numba version
+            state ^= state << np.uint64(13)
+            state ^= state >> np.uint64(7)
+            state ^= state << np.uint64(17)
+            other = q + np.int64(state % np.uint64(n - q))
+            i = order[other]
+            order[other] = order[q]
+            order[q] = i
+            for lane in range(LANES):
+                signs[lane] = 0 if positives_only[i] else -active[lane]
+            for p in range(lane_ptr[i], lane_ptr[i + 1]):
+                signs[lanes[p]] = active[lanes[p]]
+            dual_step(
+                row_features, row_values, row_ptr[i], row_ptr[i + 1], W, alpha, i, signs, shift, curvature[i],
+                highest, lowest,
+            )  # fmt: skip
+        gap = np.float32(0)
+        for lane in range(LANES):
+            if active[lane] != 0:
+                gap = max(gap, highest[lane] - lowest[lane])
+        if gap <= tolerance:
+            break
+
+
+@njit(nogil=True, cache=True)
+def _gather(indptr, indices, values, rows, bias, scratch) -> Any:
+    """Copy some rows, with features renumbered to those that occur; the bias, if any, stays the last."""
+    n_values = 0
+    for i in rows:
+        n_values += indptr[i + 1] - indptr[i]
+    found = np.empty(min(n_values + 1, len(scratch)), dtype=np.int32)
+    n_found = 0
+    for i in rows:
+        for p in range(indptr[i], indptr[i + 1]):
+            if scratch[indices[p]] == 0:
+                scratch[indices[p]] = 1
+                found[n_found] = indices[p]
+                n_found += 1
+    if len(rows) == 0 and bias > 0:
+        found[0] = len(scratch) - 1
+        n_found = 1
+    features = np.sort(found[:n_found])
+    for local in range(n_found):
+        scratch[features[local]] = local
+    row_ptr = np.zeros(len(rows) + 1, dtype=indptr.dtype)
+    row_features = np.empty(n_values, dtype=np.int32)
+    row_values = np.empty(n_values, dtype=np.float32)
+    at = 0
+    for r in range(len(rows)):
+        for p in range(indptr[rows[r]], indptr[rows[r] + 1]):
+            row_features[at] = scratch[indices[p]]
+            row_values[at] = values[p]
+            at += 1
+        row_ptr[r + 1] = at
+    for local in range(n_found):
+        scratch[features[local]] = 0
+    return row_ptr, row_features, row_values, features
+
+
+@njit(nogil=True, cache=True)
+def _positives(rows, positives_only, target_ptr, targets, first, n_lanes) -> Any:
+    """The lanes for which each row is a positive, and how many positives and negatives each lane has."""
+    lane_ptr = np.zeros(len(rows) + 1, dtype=np.int64)
+    n_positives = np.zeros(LANES, dtype=np.int64)
+    n_full = 0
+    full_positives = np.zeros(LANES, dtype=np.int64)
+    size = 0
+    for i in rows:
+        size += target_ptr[i + 1] - target_ptr[i]
+    lanes = np.empty(size, dtype=np.uint8)
+    at = 0
+    for r in range(len(rows)):
+        if not positives_only[r]:
+            n_full += 1
+        for p in range(target_ptr[rows[r]], target_ptr[rows[r] + 1]):
+            lane = targets[p] - first
+            if 0 <= lane < n_lanes:
+                lanes[at] = lane
+                at += 1
+                n_positives[lane] += 1
+                if not positives_only[r]:
+                    full_positives[lane] += 1
+        lane_ptr[r + 1] = at
+    return lane_ptr, lanes[:at], n_positives, n_full - full_positives
+
+
+@njit(nogil=True, cache=True)
+def _prune(W, features, n_lanes, prune) -> Any:
+    """Keep the weights of at least `prune` in size, and the features that have any."""
+    n_entries = 0
+    n_kept = 0
+    for f in range(len(features)):
+        before = n_entries
+        for lane in range(n_lanes):
+            if W[f, lane] != 0 and abs(W[f, lane]) >= prune:
+                n_entries += 1
+        if n_entries > before:
+            n_kept += 1
+    kept = np.empty(n_kept, dtype=np.int32)
+    starts = np.zeros(n_kept + 1, dtype=np.int64)
+    lanes = np.empty(n_entries, dtype=np.uint8)
+    weights = np.empty(n_entries, dtype=np.float32)
+    at = 0
+    row = 0
+    for f in range(len(features)):
+        before = at
+        for lane in range(n_lanes):
+            if W[f, lane] != 0 and abs(W[f, lane]) >= prune:
+                lanes[at] = lane
+                weights[at] = W[f, lane]
+                at += 1
+        if at > before:
+            kept[row] = features[f]
+            row += 1
+            starts[row] = at
+    return kept, starts, lanes, weights

@@ -1,0 +1,204 @@
+"""Train a tree of linear classifiers, level by level.
+
+Enters: features X, labels Y and a `LabelTree`; leaves: a `LinearTree`, plain arrays in breadth-first order that
+beam.py searches and storage maps into memory. Knows no texts and no label names.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from xmtc.core.parallel import run
+from xmtc.core.partition import LabelTree, Partition
+from xmtc.linear.beam import SearchConfig, search
+from xmtc.linear.chunks import Chunk, LinearTree, join_blocks
+from xmtc.linear.lanes import LANES
+from xmtc.linear.solver import BlockWeights, SolverConfig, solve_block
+
+Negatives = Literal["tfn", "man", "both"]
+Progress = Callable[[int, int], None]  # (rows solved, rows in all)
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """One level to train: its nodes are numbered by slot, siblings side by side.
+
+    targets: (documents × slots), a stored entry marks a positive; starts: the children of parent p are the slots
+    starts[p] … starts[p + 1] − 1.
+    """
+
+    targets: sp.csr_matrix
+    starts: NDArray[np.int64]
+
+
+class _Task(NamedTuple):
+    parent: int
+    first: int  # slot of the first sibling in the block
+    n_lanes: int
+    rows: NDArray[np.int32]
+    positives_only: NDArray[np.bool_]
+
+
+def train_tree(
+    X: sp.csr_matrix,
+    Y: sp.csr_matrix,
+    tree: LabelTree,
+    solver: SolverConfig,
+    search_config: SearchConfig,
+    negatives: Negatives = "tfn",
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> LinearTree:
+    """Train one-vs-all classifiers at every node of `tree` on its documents.
+
+    negatives: "tfn", the documents that have a label below the node (teacher forcing); "man", the documents that the
+    levels above retrieve for the node, with the positives they missed added; "both", the union.
+    """
+    levels, leaf_labels = arrange(Y, tree)
+    biased = _with_bias(X, solver.bias)
+    chunks: list[Chunk] = []
+    inner_starts = [np.ones(1, dtype=np.int64)]
+    above: sp.csr_matrix | None = None  # documents × slots of the level above
+    for depth, level in enumerate(levels):
+        retrieved = None
+        if above is not None and negatives != "tfn":
+            trunk = LinearTree.join(chunks, inner_starts, np.arange(above.shape[1]), depth, X.shape[1], solver.bias)
+            best = search(trunk, X, search_config, search_config.beam)
+            retrieved = _indicator(best.labels, above.shape[1])
+        chunks += train_level(biased, level, above, retrieved, negatives, solver, seed + depth, progress)
+        inner_starts.append(inner_starts[-1][-1] + level.starts[1:])
+        above = level.targets
+    return LinearTree.join(chunks, inner_starts, leaf_labels, len(levels), X.shape[1], solver.bias)
+
+
+def arrange(Y: sp.csr_matrix, tree: LabelTree) -> tuple[list[Level], NDArray[np.int32]]:
+    """Number every level's nodes so that siblings are neighbours, and give each level its targets.
+
+    Returns the levels from the root down, and the label of each slot of the last.
+    """
+    orders = []
+    slots = np.zeros(1, dtype=np.int64)  # of the level above; the root alone at first
+    starts = []
+    for parents in tree.parents:
+        partition = Partition(slots[parents].astype(np.int32), len(slots))
+        orders.append(partition.order)
+        starts.append(partition.starts)
+        slots = np.empty(len(parents), dtype=np.int64)
+        slots[partition.order] = np.arange(len(parents))
+    targets = Y[:, orders[-1]].tocsr()
+    levels = []
+    for i in range(tree.depth - 1, -1, -1):
+        targets.sort_indices()
+        levels.append(Level(targets, starts[i]))
+        if i > 0:  # a document belongs to a node if it belongs to any of its children
+            parent_of_slot = np.repeat(np.arange(len(starts[i]) - 1), np.diff(starts[i]))
+            up = sp.csr_matrix(
+                (np.ones(len(parent_of_slot), np.float32), (np.arange(len(parent_of_slot)), parent_of_slot)),
+                shape=(len(parent_of_slot), len(starts[i]) - 1),
+            )
+            targets = (targets @ up).tocsr()
+    return levels[::-1], orders[-1].astype(np.int32)
+
+
+def train_level(
+    biased: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int],
+    level: Level,
+    above: sp.csr_matrix | None,
+    retrieved: sp.csr_matrix | None,
+    negatives: Negatives,
+    config: SolverConfig,
+    seed: int,
+    progress: Progress | None = None,
+) -> list[Chunk]:
+    """Train the classifiers of one level; one chunk for each parent.
+
+    biased: CSR parts of the features with the bias as last column, and the number of columns. above: which documents
+    belong to which parent; None where there is one parent only, the root. retrieved: which documents the matcher
+    gave to which parent.
+    """
+    tasks = _tasks(level, above, retrieved, negatives)
+    targets = (level.targets.indptr.astype(np.int64), level.targets.indices.astype(np.int32))
+    scratch = threading.local()
+    done = 0
+    total = sum(len(task.rows) for task in tasks)
+    lock = threading.Lock()
+
+    def solve(i: int) -> BlockWeights:
+        nonlocal done
+        if not hasattr(scratch, "features"):
+            scratch.features = np.zeros(biased[3], dtype=np.int32)
+        task = tasks[i]
+        weights = solve_block(
+            biased[:3], task.rows, task.positives_only, targets, task.first, task.n_lanes, config, seed + task.first,
+            scratch.features,
+        )  # fmt: skip
+        if progress is not None:
+            with lock:
+                done += len(task.rows)
+                progress(done, total)
+        return weights
+
+    # the largest first, so that no thread is left alone with one at the end
+    by_size = np.argsort([-len(task.rows) for task in tasks], kind="stable")
+    solved: list[BlockWeights | None] = [None] * len(tasks)
+    for i, weights in zip(by_size, run(solve, [int(i) for i in by_size]), strict=True):
+        solved[i] = weights
+    blocks_of: list[list[tuple[int, BlockWeights]]] = [[] for _ in range(len(level.starts) - 1)]
+    for task, weights in zip(tasks, solved, strict=True):
+        assert weights is not None
+        blocks_of[task.parent].append((task.first - int(level.starts[task.parent]), weights))
+    return [join_blocks(blocks) for blocks in blocks_of]
+
+
+def _tasks(
+    level: Level, above: sp.csr_matrix | None, retrieved: sp.csr_matrix | None, negatives: Negatives
+) -> list[_Task]:
+    """Cut each parent's children into blocks of at most LANES and find the rows of each parent."""
+    n = level.targets.shape[0]
+    members = None if above is None else above.tocsc()
+    found = None if retrieved is None else retrieved.tocsc()
+    tasks = []
+    for parent in range(len(level.starts) - 1):
+        rows = np.arange(n, dtype=np.int32) if members is None else _column(members, parent)
+        positives_only = np.zeros(len(rows), dtype=np.bool_)
+        if found is not None:
+            matched = _column(found, parent)
+            own = rows
+            rows = np.union1d(own, matched).astype(np.int32)
+            positives_only = np.zeros(len(rows), dtype=np.bool_)
+            if negatives == "man":
+                positives_only = ~np.isin(rows, matched)
+        start, stop = int(level.starts[parent]), int(level.starts[parent + 1])
+        n_blocks = -(-(stop - start) // LANES)
+        bounds = np.linspace(start, stop, n_blocks + 1).astype(int)
+        for first, end in zip(bounds[:-1], bounds[1:], strict=True):
+            tasks.append(_Task(parent, int(first), int(end - first), rows, positives_only))
+    return tasks
+
+
+def _column(matrix: sp.csc_matrix, column: int) -> NDArray[np.int32]:
+    """Rows with a stored entry in one column, ascending."""
+    return np.sort(matrix.indices[matrix.indptr[column] : matrix.indptr[column + 1]]).astype(np.int32)
+
+
+def _indicator(labels: NDArray[np.int32], width: int) -> sp.csr_matrix:
+    """(documents × width) matrix of ones at the labels of a ranking."""
+    rows, places = np.nonzero(labels >= 0)
+    return sp.csr_matrix((np.ones(len(rows), np.float32), (rows, labels[rows, places])), shape=(len(labels), width))
+
+
+def _with_bias(
+    X: sp.csr_matrix, bias: float
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int]:
+    """CSR parts of X with a constant last column, and the number of columns."""
+    if bias > 0:
+        column = sp.csr_matrix(np.full((X.shape[0], 1), bias, dtype=np.float32))
+        X = sp.hstack([X, column], format="csr", dtype=np.float32)
+    return X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32), X.shape[1]
