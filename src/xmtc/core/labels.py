@@ -73,6 +73,12 @@ class LabelSet:
             n_labels=n_labels,
         )
 
+    @classmethod
+    def restore(cls, concepts: Sequence[Concept], n_labels: int, counts: Sequence[int]) -> LabelSet:
+        """Make the set that `concepts()` came from, in the same order."""
+        known = {concept.id: concept for concept in concepts}
+        return cls._assemble(list(known), n_labels, known, np.asarray(counts, dtype=np.int64))
+
     def __len__(self) -> int:
         return len(self.ids)
 
@@ -115,7 +121,7 @@ class LabelSet:
         return [self.ids[entry] for entry in entries if entry >= 0]
 
     def find(self, label: str) -> int:
-        """Return the entry with this id, name or alternative name, in that order; suggest the nearest if there is none."""
+        """Return the entry with this id, name or alternative name, tried in that order, or suggest the nearest."""
         if label in self.position:
             return self.position[label]
         for i, name in enumerate(self.names):
@@ -134,6 +140,11 @@ class LabelSet:
         described = {concept.id: concept for concept in concepts}
         known = {concept.id: concept for concept in self.concepts()}
         known.update({label: described.get(label, Concept(label)) for label in new})
+        for label in new:  # grows by described ancestors, so that they keep their names
+            for parent in known[label].parents:
+                if parent not in known and parent in described:
+                    known[parent] = described[parent]
+                    new.append(parent)
         return self._assemble(list(self.ids), self.n_labels, known, self.counts)
 
     def with_counts(self, counts: Sequence[int] | NDArray[np.integer]) -> LabelSet:

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
 from xmtc.core.ranking import Ranking
+from xmtc.core.storage import Manifest
 
 Documents = Sequence[str] | sp.csr_matrix  # texts, or features if the model was trained on features
 
@@ -23,8 +24,8 @@ class Model(Protocol):
         """The labels it ranks, with their names and training counts."""
 
     @property
-    def n_documents(self) -> int:
-        """Number of training documents: with the labels' counts, all that propensities need."""
+    def manifest(self) -> Manifest:
+        """How it was trained: method, settings, seed, number of documents."""
 
     def rank(self, documents: Documents, k: int = 5) -> Ranking:
         """Return the k best labels of each document."""

@@ -81,6 +81,15 @@ def search(
     return Ranking(np.concatenate([labels for labels, _ in found]), np.concatenate([scores for _, scores in found]))
 
 
+def join_path(raw: list[float], config: SearchConfig) -> float:
+    """Return the score that raw scores on the way from the root to a label give together."""
+    transform, power, combine = _COMBINERS[config.combiner]
+    score = np.float32(0 if combine == _ADD else 1)
+    for value in raw:
+        score = _joined(np.float32(value), score, transform, power, combine)
+    return float(score)
+
+
 @njit(nogil=True, cache=True)
 def _search(
     indptr, indices, values, first, nodes, scores,

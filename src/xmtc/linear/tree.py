@@ -7,23 +7,35 @@ beam.py searches and storage maps into memory. Knows no texts and no label names
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from pydantic import Field
 
+from xmtc.core.config import Settings
 from xmtc.core.parallel import run
 from xmtc.core.partition import LabelTree, Partition
+from xmtc.core.progress import SILENT, Progress
 from xmtc.linear.beam import SearchConfig, search
 from xmtc.linear.chunks import Chunk, LinearTree, join_blocks
 from xmtc.linear.lanes import LANES
 from xmtc.linear.solver import BlockWeights, SolverConfig, solve_block
 
 Negatives = Literal["tfn", "man", "both"]
-Progress = Callable[[int, int], None]  # (rows solved, rows in all)
+
+
+class TreeConfig(Settings):
+    """Which trees are trained, and on which documents."""
+
+    trees: int = Field(1, ge=1, description="trees whose scores are averaged; they differ by seed")
+    negatives: Negatives = Field(
+        "tfn",
+        description="documents a node is trained on: tfn, those with a label below it (teacher forcing); man, those "
+        "that the levels above retrieve for it, with missed positives added; both, the union",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,17 +62,13 @@ def train_tree(
     X: sp.csr_matrix,
     Y: sp.csr_matrix,
     tree: LabelTree,
+    config: TreeConfig,
     solver: SolverConfig,
     search_config: SearchConfig,
-    negatives: Negatives = "tfn",
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> LinearTree:
-    """Train one-vs-all classifiers at every node of `tree` on its documents.
-
-    negatives: "tfn", the documents that have a label below the node (teacher forcing); "man", the documents that the
-    levels above retrieve for the node, with the positives they missed added; "both", the union.
-    """
+    """Train one-vs-all classifiers at every node of `tree` on its documents."""
     levels, leaf_labels = arrange(Y, tree)
     biased = _with_bias(X, solver.bias)
     chunks: list[Chunk] = []
@@ -68,11 +76,12 @@ def train_tree(
     above: sp.csr_matrix | None = None  # documents × slots of the level above
     for depth, level in enumerate(levels):
         retrieved = None
-        if above is not None and negatives != "tfn":
+        if above is not None and config.negatives != "tfn":
             trunk = LinearTree.join(chunks, inner_starts, np.arange(above.shape[1]), depth, X.shape[1], solver.bias)
             best = search(trunk, X, search_config, search_config.beam)
             retrieved = _indicator(best.labels, above.shape[1])
-        chunks += train_level(biased, level, above, retrieved, negatives, solver, seed + depth, progress)
+        progress.stage(f"training level {depth + 1} of {len(levels)}")
+        chunks += train_level(biased, level, above, retrieved, config.negatives, solver, seed + depth, progress)
         inner_starts.append(inner_starts[-1][-1] + level.starts[1:])
         above = level.targets
     return LinearTree.join(chunks, inner_starts, leaf_labels, len(levels), X.shape[1], solver.bias)
@@ -115,7 +124,7 @@ def train_level(
     negatives: Negatives,
     config: SolverConfig,
     seed: int,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> list[Chunk]:
     """Train the classifiers of one level; one chunk for each parent.
 
@@ -139,10 +148,9 @@ def train_level(
             biased[:3], task.rows, task.positives_only, targets, task.first, task.n_lanes, config, seed + task.first,
             scratch.features,
         )  # fmt: skip
-        if progress is not None:
-            with lock:
-                done += len(task.rows)
-                progress(done, total)
+        with lock:
+            done += len(task.rows)
+            progress.step(done, total)
         return weights
 
     # the largest first, so that no thread is left alone with one at the end
@@ -194,9 +202,7 @@ def _indicator(labels: NDArray[np.int32], width: int) -> sp.csr_matrix:
     return sp.csr_matrix((np.ones(len(rows), np.float32), (rows, labels[rows, places])), shape=(len(labels), width))
 
 
-def _with_bias(
-    X: sp.csr_matrix, bias: float
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int]:
+def _with_bias(X: sp.csr_matrix, bias: float) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int]:
     """CSR parts of X with a constant last column, and the number of columns."""
     if bias > 0:
         column = sp.csr_matrix(np.full((X.shape[0], 1), bias, dtype=np.float32))

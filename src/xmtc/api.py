@@ -1,0 +1,221 @@
+"""The functions that everything above uses: read_corpus, train, load, evaluate; and ensemble.
+
+Command line, server and benchmarks call these and nothing below. Knows which methods exist; knows no terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from xmtc.core import bootstrap, metrics
+from xmtc.core.config import Settings, build, merge, read_toml
+from xmtc.core.corpus import Corpus
+from xmtc.core.ensemble import Rule
+from xmtc.core.errors import ConfigError, DataError, ModelError, nearest
+from xmtc.core.model import Documents, Model
+from xmtc.core.progress import SILENT, Progress
+from xmtc.core.ranking import Ranking
+from xmtc.core.storage import FolderReader, check_target
+from xmtc.data.read import read_corpus
+
+__all__ = ["METHODS", "compare", "ensemble", "evaluate", "load", "rank_corpus", "read_corpus", "read_recipe", "train"]
+
+# name → module with Config, train and load; imported when used
+METHODS = {"linear": "xmtc.methods.linear"}
+
+_BATCH = 2048  # documents ranked between two steps of progress
+
+
+def train(
+    corpus: Corpus,
+    method: str | None = None,
+    config: Mapping[str, Any] | Settings | None = None,
+    *,
+    recipe: str | Path | None = None,
+    dev: Corpus | None = None,
+    out: str | Path | None = None,
+    seed: int = 0,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: Progress = SILENT,
+) -> Model:
+    """Train a model, save it to `out` if given, and return it.
+
+    method: one of METHODS ("linear" if neither it nor a recipe is given). config: nested settings of the method, over
+    the recipe's. recipe: a name such as "linear/three-trees", or the path of a TOML file; it names its method. dev:
+    documents to stop early or choose by, for methods that do. resume: go on where an interrupted run stopped, or
+    return the finished model of the same settings, data and seed.
+    """
+    layers: list[Mapping[str, Any]] = []
+    if recipe is not None:
+        named, settings = read_recipe(recipe)
+        if method is not None and method != named:
+            raise ConfigError(f"recipe {str(recipe)!r} is for method {named!r}, not {method!r}; leave one of them out")
+        method = named
+        layers.append(settings)
+    layers.append(config.model_dump() if isinstance(config, Settings) else config or {})
+    module = _method(method or "linear")
+    settings_of_run = build(module.Config, *layers)
+    if out is not None:
+        if resume and Path(out).exists():
+            return _finished(out, method or "linear", settings_of_run, corpus, seed, progress)
+        check_target(out, overwrite=overwrite)
+    model: Model = module.train(corpus, settings_of_run, dev=dev, seed=seed, progress=progress)
+    if out is not None:
+        progress.stage("saving")
+        model.save(out, overwrite=overwrite)
+    return model
+
+
+def load(folder: str | Path) -> Model:
+    """Load a model from its folder; a cut, altered or newer one is refused."""
+    reader = FolderReader(folder)
+    if reader.manifest.method == "ensemble":
+        model: Model = import_module("xmtc.methods.ensemble").load(reader, load)
+        return model
+    if reader.manifest.method not in METHODS:
+        raise ModelError(f"{folder} was made by method {reader.manifest.method!r}, which this version of xmtc lacks")
+    model = _method(reader.manifest.method).load(reader)
+    return model
+
+
+def evaluate(
+    model: Model,
+    corpus: Corpus,
+    truth: metrics.TruthMode = "all",
+    propensity: metrics.Propensity | None = None,
+    *,
+    intervals: bool = True,
+    progress: Progress = SILENT,
+) -> metrics.Report:
+    """Rank a corpus and compare with its labels, joined by label id.
+
+    truth: "all" keeps labels that training never saw in the truth, where they cost recall; "known" drops them and the
+    documents left without labels, for comparison with published tables. propensity: A and B of PSP@k; the model's
+    own by default (0.55 and 1.5 unless its recipe says otherwise).
+    """
+    ranking = rank_corpus(model, corpus, 5, progress)
+    aligned = corpus.align(model.labels)
+    return metrics.evaluate(
+        ranking,
+        aligned.Y,
+        aligned.labels,
+        model.manifest.n_documents,
+        mode=truth,
+        propensity=propensity or _propensity(model),
+        intervals=intervals,
+    )
+
+
+def compare(
+    models: Mapping[str, Model],
+    corpus: Corpus,
+    truth: metrics.TruthMode = "all",
+    propensity: metrics.Propensity | None = None,
+    *,
+    progress: Progress = SILENT,
+) -> bootstrap.Comparison:
+    """Compare named models on one corpus with the first of them, by a paired bootstrap over documents."""
+    found = {}
+    for name, model in models.items():
+        aligned = corpus.align(model.labels)
+        found[name] = metrics.collect(
+            rank_corpus(model, corpus, 5, progress),
+            aligned.Y,
+            aligned.labels,
+            model.manifest.n_documents,
+            mode=truth,
+            propensity=propensity or _propensity(next(iter(models.values()))),
+        )
+    return bootstrap.compare(found)
+
+
+def ensemble(
+    models: Sequence[Model],
+    rule: Rule = "mean",
+    weights: Sequence[float] | None = None,
+    *,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+) -> Model:
+    """Join models into one that ranks by all of them; save it to `out` if given."""
+    from xmtc.methods.ensemble import join
+
+    if out is not None:
+        check_target(out, overwrite=overwrite)
+    model = join(models, rule, weights)
+    if out is not None:
+        model.save(out, overwrite=overwrite)
+    return model
+
+
+def rank_corpus(model: Model, corpus: Corpus, k: int, progress: Progress = SILENT) -> Ranking:
+    """Rank all documents of a corpus in batches: its texts, or its features for a model trained on features."""
+    if len(corpus) == 0:
+        raise DataError("the corpus has no documents")
+    parts = []
+    progress.stage("ranking")
+    done = 0
+    for batch in _batches(model, corpus):
+        parts.append(model.rank(batch, k))
+        done += len(parts[-1])
+        progress.step(done, len(corpus))
+    return Ranking.stack(parts)
+
+
+def read_recipe(recipe: str | Path) -> tuple[str, dict[str, Any]]:
+    """Return the method and the settings of a recipe, given by name ("linear/three-trees") or by path."""
+    folder = Path(str(files("xmtc") / "recipes"))
+    path = folder / f"{recipe}.toml"
+    if not path.is_file():
+        path = Path(recipe)
+        if not path.is_file():
+            known = [str(p.relative_to(folder).with_suffix("").as_posix()) for p in sorted(folder.rglob("*.toml"))]
+            hint = nearest(str(recipe), known) or f" Known: {', '.join(known)}."
+            raise ConfigError(f"no recipe {str(recipe)!r}.{hint}")
+    settings = read_toml(path)
+    method = settings.pop("method", None)
+    if not isinstance(method, str):
+        raise ConfigError(f'{path} names no method; begin it with a line such as method = "linear"')
+    _method(method)
+    return method, merge({}, settings)
+
+
+def _method(name: str) -> Any:
+    if name not in METHODS:
+        hint = nearest(name, METHODS) or f" Known: {', '.join(METHODS)}."
+        raise ConfigError(f"unknown method {name!r}.{hint}")
+    return import_module(METHODS[name])
+
+
+def _finished(out: str | Path, method: str, config: Settings, corpus: Corpus, seed: int, progress: Progress) -> Model:
+    """The model in `out`, if it is what this run would make."""
+    model = load(out)
+    old = model.manifest
+    made_by = (old.method, old.config, old.seed, old.data)
+    if made_by != (method, config.model_dump(mode="json"), seed, corpus.fingerprint()):
+        raise ConfigError(f"{out} holds a model of other settings, data or seed; choose another folder or --overwrite")
+    progress.say(f"{out} is finished already, with the same settings, data and seed: nothing to do")
+    return model
+
+
+def _propensity(model: Model) -> metrics.Propensity:
+    """The model's own A and B, from its recipe."""
+    return metrics.Propensity(**model.manifest.config.get("propensity", {}))
+
+
+def _batches(model: Model, corpus: Corpus) -> Iterator[Documents]:
+    on_features = model.manifest.details.get("features", False)
+    if on_features and corpus.X is None:
+        raise ModelError("this model was trained on features, and the corpus has only texts")
+    if not on_features and corpus.texts is None:
+        raise ModelError("this model was trained on texts, and the corpus has only features")
+    for start in range(0, len(corpus), _BATCH):
+        if on_features:
+            yield corpus.X[start : start + _BATCH]  # type: ignore[index]
+        else:
+            yield corpus.texts[start : start + _BATCH]  # type: ignore[index]

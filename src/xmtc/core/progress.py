@@ -1,0 +1,19 @@
+"""Progress: how long work tells how far it is, without knowing who listens."""
+
+from __future__ import annotations
+
+
+class Progress:
+    """Hears of stages, steps and facts; this one stays silent. The command line draws bars."""
+
+    def stage(self, name: str) -> None:
+        """A new stage of work begins."""
+
+    def step(self, done: int, total: int) -> None:
+        """`done` of `total` units of the stage are finished."""
+
+    def say(self, fact: str) -> None:
+        """Something the user should know of this run, in one line."""
+
+
+SILENT = Progress()

@@ -1,0 +1,221 @@
+"""The model folder: written whole or not at all, checked when read, mapped into memory.
+
+A folder holds `model.json` (format, method, settings, sizes and sha256 of every other file), labels as JSON lines,
+dense weights as safetensors, other arrays as .npy. No pickle, no time, host or thread count: the same training gives
+the same bytes. Knows no method: each says what it writes and reads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xmtc.core.errors import ModelError
+from xmtc.core.labels import Concept, LabelSet
+
+FORMAT = 1
+MANIFEST = "model.json"
+_LABELS = "labels.jsonl"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What `model.json` says of a model, besides its files and its own sha256."""
+
+    method: str
+    config: dict[str, Any]
+    seed: int
+    n_labels: int
+    n_documents: int  # training documents
+    data: str  # fingerprint of the training corpus
+    details: dict[str, Any]  # what the method needs besides arrays
+
+
+class FolderWriter:
+    """Writes the files of a model; only `write_folder` makes one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def arrays(self, prefix: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Write each array as <prefix>/<name>.npy."""
+        for name, array in arrays.items():
+            with self._open(f"{prefix}/{name}.npy") as file:
+                np.save(file, np.ascontiguousarray(array), allow_pickle=False)
+
+    def tensors(self, name: str, tensors: Mapping[str, NDArray[Any]]) -> None:
+        """Write dense weights as <name>.safetensors."""
+        from safetensors.numpy import save
+
+        with self._open(f"{name}.safetensors") as file:
+            file.write(save({key: np.ascontiguousarray(value) for key, value in sorted(tensors.items())}))
+
+    def labels(self, labels: LabelSet) -> None:
+        """Write the label set."""
+        with self._open(_LABELS) as file:
+            for concept, count in zip(labels.concepts(), labels.counts.tolist(), strict=True):
+                line = {key: value for key, value in asdict(concept).items() if value}
+                file.write(json.dumps({**line, "count": count}, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+
+    def manifest(self, manifest: Manifest) -> None:
+        """Write `model.json`, last of all: a folder without it is no model."""
+        files = {
+            path.relative_to(self.folder).as_posix(): {"size": path.stat().st_size, "sha256": _sha256(path)}
+            for path in sorted(self.folder.rglob("*"))
+            if path.is_file()
+        }
+        raw: dict[str, Any] = {"format": FORMAT, **asdict(manifest), "files": files}
+        raw["sha256"] = _sha256_of_manifest(raw)
+        with self._open(MANIFEST) as file:
+            file.write(json.dumps(raw, indent=1, sort_keys=True).encode() + b"\n")
+
+    @contextmanager
+    def _open(self, name: str) -> Iterator[Any]:
+        path = self.folder / PurePosixPath(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+
+
+@contextmanager
+def write_folder(folder: str | Path, *, overwrite: bool = False) -> Iterator[FolderWriter]:
+    """Give a writer of a temporary sibling and rename it to `folder` when all is written."""
+    target = Path(folder)
+    check_target(target, overwrite=overwrite)
+    target = target.absolute()
+    for stale in target.parent.glob(f".{target.name}.writing-*"):  # of a save that was killed
+        shutil.rmtree(stale, ignore_errors=True)
+    temporary = target.parent / f".{target.name}.writing-{os.getpid()}"
+    try:
+        temporary.mkdir(parents=True)
+        yield FolderWriter(temporary)
+        if target.exists():
+            old = target.parent / f".{target.name}.writing-{os.getpid()}-old"
+            target.rename(old)
+            temporary.rename(target)
+            shutil.rmtree(old)
+        else:
+            temporary.rename(target)
+    except OSError as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise ModelError(f"cannot write the model to {folder}: {error.strerror or error}") from error
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def check_target(folder: str | Path, *, overwrite: bool = False) -> None:
+    """Refuse, before any work is done, a folder that exists or cannot be written."""
+    target = Path(folder)
+    if target.exists():
+        if not overwrite:
+            raise ModelError(f"{folder} exists already; choose another folder or allow overwriting (--overwrite)")
+        if not (target / MANIFEST).is_file() and (not target.is_dir() or any(target.iterdir())):
+            raise ModelError(f"{folder} exists and is not a model; it is not overwritten: choose another folder")
+    above = target.absolute().parent
+    while not above.exists():
+        above = above.parent
+    if not above.is_dir():
+        raise ModelError(f"cannot write the model to {folder}: {above} is not a folder")
+    probe = above / f".xmtc-write-probe-{os.getpid()}"
+    try:  # asking the permission bits would not see a read-only disk
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ModelError(f"cannot write the model to {folder}: {error.strerror}") from None
+
+
+class FolderReader:
+    """Reads the files of a model folder after checking every one against the manifest."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        raw = self._manifest()
+        files = raw.pop("files")
+        raw.pop("format")
+        self.manifest = Manifest(**raw)
+        for name, facts in files.items():
+            path = self.folder / PurePosixPath(name)
+            if not path.is_file():
+                raise ModelError(f"{path} is missing; copy the model folder again")
+            if path.stat().st_size != facts["size"]:
+                raise ModelError(
+                    f"{path} is cut or altered: {path.stat().st_size} bytes instead of {facts['size']}; "
+                    "copy the model folder again"
+                )
+            if _sha256(path) != facts["sha256"]:
+                raise ModelError(f"{path} is altered: its sha256 is not the one in {MANIFEST}; copy the folder again")
+        self._files = sorted(files)
+
+    def _manifest(self) -> dict[str, Any]:
+        path = self.folder / MANIFEST
+        if not path.is_file():
+            what = "is not a model folder: it has no model.json" if self.folder.is_dir() else "does not exist"
+            raise ModelError(f"{self.folder} {what}; train one with `xmtc train DATA --method M --out {self.folder}`")
+        try:
+            raw = json.loads(path.read_text(encoding="utf-8"))
+            version = raw["format"]
+            if not isinstance(version, int):
+                raise TypeError
+            if version > FORMAT:
+                raise ModelError(
+                    f"{path} has model format {version}; this version of xmtc reads up to {FORMAT}: upgrade xmtc"
+                )
+            if raw.pop("sha256") != _sha256_of_manifest(raw):
+                raise TypeError
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise ModelError(f"{path} is cut or altered; copy the model folder again") from None
+        return dict(raw)
+
+    def arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
+        """Map the arrays that `FolderWriter.arrays` wrote under this prefix, read-only."""
+        names = [name for name in self._files if name.startswith(f"{prefix}/") and name.endswith(".npy")]
+        return {PurePosixPath(name).stem: _map(self.folder / PurePosixPath(name)) for name in names}
+
+    def tensors(self, name: str) -> dict[str, NDArray[Any]]:
+        """Read dense weights."""
+        from safetensors.numpy import load_file
+
+        return dict(load_file(self.folder / f"{name}.safetensors"))
+
+    def labels(self) -> LabelSet:
+        """Read the label set."""
+        concepts, counts = [], []
+        with (self.folder / _LABELS).open(encoding="utf-8") as file:
+            for line in file:
+                raw = json.loads(line)
+                counts.append(raw.pop("count"))
+                lists = {key: tuple(raw.pop(key, ())) for key in ("alternatives", "parents")}
+                concepts.append(Concept(**raw, **lists))
+        return LabelSet.restore(concepts, self.manifest.n_labels, counts)
+
+
+def _map(path: Path) -> NDArray[Any]:
+    """An array in a file, as a plain read-only ndarray (numba takes no np.memmap)."""
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    return np.asarray(array)
+
+
+def _sha256_of_manifest(raw: Mapping[str, Any]) -> str:
+    """sha256 of the manifest's content, whatever its white space."""
+    return hashlib.sha256(json.dumps(raw, sort_keys=True).encode()).hexdigest()
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while part := file.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest()

@@ -1,0 +1,221 @@
+"""The sparse linear tree (Parabel and Bonsai's kind): TF-IDF, label clusters from PIFA, one-vs-all classifiers.
+
+Prabhu et al. 2018 (Parabel), Khandagale et al. 2019 (Bonsai); docs/methods/linear.md says what differs. Small label sets
+are trained flat; `tree.trees` above 1 averages trees that differ by the seed of their clusters.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from pydantic import Field
+
+from xmtc.core.config import Settings
+from xmtc.core.corpus import Corpus
+from xmtc.core.ensemble import combine
+from xmtc.core.errors import DataError, ModelError
+from xmtc.core.explanation import Explanation
+from xmtc.core.labels import LabelSet
+from xmtc.core.model import Documents
+from xmtc.core.progress import SILENT, Progress
+from xmtc.core.ranking import Ranking
+from xmtc.core.storage import FolderReader, Manifest, write_folder
+from xmtc.features.clustering import ClusterConfig, label_tree
+from xmtc.features.label_vectors import pifa
+from xmtc.features.tfidf import Tfidf, TfidfConfig
+from xmtc.linear.beam import SearchConfig, join_path, search
+from xmtc.linear.chunks import LinearTree
+from xmtc.linear.solver import SolverConfig
+from xmtc.linear.tree import TreeConfig, train_tree
+
+METHOD = "linear"
+
+
+class Config(Settings):
+    """Settings of the linear method."""
+
+    tfidf: TfidfConfig = Field(default_factory=TfidfConfig)
+    cluster: ClusterConfig = Field(default_factory=ClusterConfig)
+    tree: TreeConfig = Field(default_factory=TreeConfig)
+    solver: SolverConfig = Field(default_factory=SolverConfig)
+    search: SearchConfig = Field(default_factory=SearchConfig)
+
+
+def train(
+    corpus: Corpus, config: Config, dev: Corpus | None = None, seed: int = 0, progress: Progress = SILENT
+) -> LinearModel:
+    """Train on a corpus's texts, or on its features where it has no texts."""
+    if dev is not None:
+        progress.say("dev is not used: the linear method neither stops early nor chooses by dev")
+    labels = corpus.labels
+    tfidf = None
+    if corpus.texts is not None:
+        progress.stage("vectorising")
+        tfidf, X = Tfidf.fit_transform(corpus.texts, config.tfidf)
+    else:
+        assert corpus.X is not None  # a corpus has texts or features
+        X = corpus.X.astype(np.float32)
+    Y = corpus.Y[:, : labels.n_labels].tocsr()
+    labelled = np.flatnonzero(np.diff(Y.indptr))
+    if len(labelled) == 0:
+        raise DataError("no document has a label; there is nothing to learn")
+    if len(labelled) < len(corpus):  # an unlabelled document says nothing of which labels it lacks
+        X, Y = X[labelled], Y[labelled]
+    trees = []
+    for i in range(config.tree.trees):
+        progress.stage("clustering labels")
+        clusters = label_tree(pifa(X, Y, config.cluster.weighting), config.cluster, seed + i)
+        trees.append(train_tree(X, Y, clusters, config.tree, config.solver, config.search, seed + i, progress))
+    manifest = Manifest(
+        method=METHOD,
+        config=config.model_dump(mode="json"),
+        seed=seed,
+        n_labels=labels.n_labels,
+        n_documents=len(corpus),
+        data=corpus.fingerprint(),
+        details={"features": tfidf is None, "trees": [tree.scalars() for tree in trees]},
+    )
+    return LinearModel(manifest, config, labels, tfidf, tuple(trees))
+
+
+def load(reader: FolderReader) -> LinearModel:
+    """Rebuild a model from its folder; weights stay on disk, mapped into memory."""
+    config = Config.model_validate(reader.manifest.config)
+    words = reader.arrays("tfidf")
+    return LinearModel(
+        reader.manifest,
+        config,
+        reader.labels(),
+        Tfidf.from_arrays(words, config.tfidf) if words else None,
+        tuple(
+            LinearTree.from_parts(reader.arrays(f"tree-{i}"), scalars)
+            for i, scalars in enumerate(reader.manifest.details["trees"])
+        ),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """A trained linear model; see `xmtc.core.model.Model`."""
+
+    manifest: Manifest
+    config: Config
+    labels: LabelSet
+    tfidf: Tfidf | None  # None if trained on features
+    trees: tuple[LinearTree, ...]
+
+    def rank(self, documents: Documents, k: int = 5) -> Ranking:
+        """Return the k best labels of each document: texts, or feature rows if the model was trained on features."""
+        if k < 1:
+            raise ModelError(f"k must be at least 1; got {k}")
+        X = self._features(documents)
+        # more than k of each tree, so that averaging sees a label that only some trees put among their k best
+        width = k if len(self.trees) == 1 else max(k, 2 * self.config.search.beam)
+        found = [search(tree, X, self.config.search, width) for tree in self.trees]
+        return (found[0] if len(found) == 1 else combine(found, k)).padded(k)
+
+    def explain(self, text: str, label: str) -> Explanation:
+        """Say which words of a text pushed a label up or down, and how its path through the first tree scored.
+
+        A word's weight is its TF-IDF value times its weights in the classifiers on the path, added up over levels and
+        averaged over trees.
+        """
+        if self.tfidf is None:
+            raise ModelError("this model was trained on features, not texts: it cannot explain words")
+        entry = self.labels.find(label)
+        if entry >= self.labels.n_labels:
+            raise DataError(f"label {label!r} has no training document, so the model never gives it")
+        X = self.tfidf.transform([text])
+        push = np.zeros(X.shape[1] + 1, dtype=np.float64)
+        scores = []
+        for tree in self.trees:
+            raw = []
+            for node in tree.path(entry):
+                features, weights = tree.weights_of(node)
+                push[features] += weights / len(self.trees)
+                raw.append(_product(X, tree, features, weights))
+            scores.append(join_path(raw, self.config.search))
+        return Explanation(
+            label=self.labels.ids[entry],
+            score=float(np.mean(scores)),
+            method=METHOD,
+            spans=_spans(self.tfidf, text, push),
+            path=self._path(X, entry),
+        )
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write the model folder, whole or not at all."""
+        with write_folder(folder, overwrite=overwrite) as out:
+            out.labels(self.labels)
+            if self.tfidf is not None:
+                out.arrays("tfidf", self.tfidf.arrays())
+            for i, tree in enumerate(self.trees):
+                out.arrays(f"tree-{i}", tree.arrays())
+            out.manifest(self.manifest)
+
+    def _features(self, documents: Documents) -> sp.csr_matrix:
+        n_features = self.trees[0].n_features
+        if self.tfidf is not None:
+            if isinstance(documents, str) or sp.issparse(documents):
+                got = "one string" if isinstance(documents, str) else "a matrix"
+                raise ModelError(f"this model ranks texts: give a list of strings; got {got}")
+            return self.tfidf.transform(documents)
+        if not sp.issparse(documents):
+            raise ModelError(f"this model ranks features: give a csr matrix with {n_features} columns; got texts")
+        if documents.shape[1] != n_features:
+            raise ModelError(f"this model was trained on {n_features} features; got {documents.shape[1]}")
+        if not np.isfinite(documents.data).all():
+            raise ModelError("the features hold NaN or infinity; replace them by numbers")
+        X = sp.csr_matrix(documents)
+        X.sort_indices()
+        return X
+
+    def _path(self, X: sp.csr_matrix, entry: int) -> tuple[tuple[str, float], ...]:
+        """(cluster, raw score of its classifier) down the first tree; a cluster is named by its most frequent labels."""
+        tree = self.trees[0]
+        steps = []
+        for node in tree.path(entry):
+            below = tree.labels_below(node)
+            frequent = below[np.argsort(-self.labels.counts[below], kind="stable")][:3]
+            name = " · ".join(self.labels.names[label] for label in frequent)
+            if len(below) > len(frequent):
+                name += f" … ({len(below)} labels)"
+            steps.append((name, _product(X, tree, *tree.weights_of(node))))
+        return tuple(steps)
+
+
+def _product(X: sp.csr_matrix, tree: LinearTree, features: NDArray[np.int32], weights: NDArray[np.float32]) -> float:
+    """Raw score of one classifier on the one document of X."""
+    dense = np.zeros(tree.n_features + 1, dtype=np.float32)
+    dense[X.indices] = X.data
+    dense[-1] = tree.bias
+    return float(dense[features] @ weights)
+
+
+_WORD = re.compile(r"\b\w\w+\b")
+
+
+def _spans(tfidf: Tfidf, text: str, push: NDArray[np.float64]) -> tuple[tuple[int, int, float], ...]:
+    """Words of the text with their share of the score.
+
+    A feature's share is divided among its occurrences, an n-gram's among the words it covers: so spans never overlap,
+    and their weights add up to the raw scores on the path without the bias.
+    """
+    found = [(start, end, feature, value) for start, end, feature, value in tfidf.spans(text) if push[feature] != 0]
+    times = Counter(feature for _, _, feature, _ in found)
+    words = [match.span() for match in _WORD.finditer(text)]
+    starts, ends = [start for start, _ in words], [end for _, end in words]
+    shares = [0.0] * len(words)
+    for start, end, feature, value in found:
+        first = bisect_right(ends, start)
+        covered = range(first, bisect_left(starts, end))
+        for i in covered:
+            shares[i] += float(push[feature]) * value / times[feature] / len(covered)
+    return tuple((start, end, share) for (start, end), share in zip(words, shares, strict=True) if share != 0)
