@@ -26,6 +26,7 @@ __all__ = ["METHODS", "compare", "ensemble", "evaluate", "load", "rank_corpus", 
 
 # name → module with Config, train and load; imported when used
 METHODS = {"linear": "xmtc.methods.linear"}
+_WITHOUT_DEV = frozenset({"linear"})
 
 _BATCH = 2048  # documents ranked between two steps of progress
 
@@ -50,21 +51,12 @@ def train(
     documents to stop early or choose by, for methods that do. resume: go on where an interrupted run stopped, or
     return the finished model of the same settings, data and seed.
     """
-    layers: list[Mapping[str, Any]] = []
-    if recipe is not None:
-        named, settings = read_recipe(recipe)
-        if method is not None and method != named:
-            raise ConfigError(f"recipe {str(recipe)!r} is for method {named!r}, not {method!r}; leave one of them out")
-        method = named
-        layers.append(settings)
-    layers.append(config.model_dump() if isinstance(config, Settings) else config or {})
-    module = _method(method or "linear")
-    settings_of_run = build(module.Config, *layers)
+    method, settings = read_settings(method, config, recipe)
     if out is not None:
+        check_out(out, resume=resume, overwrite=overwrite)
         if resume and Path(out).exists():
-            return _finished(out, method or "linear", settings_of_run, corpus, seed, progress)
-        check_target(out, overwrite=overwrite)
-    model: Model = module.train(corpus, settings_of_run, dev=dev, seed=seed, progress=progress)
+            return _finished(out, method, settings, corpus, seed, progress)
+    model: Model = _method(method).train(corpus, settings, dev=dev, seed=seed, progress=progress)
     if out is not None:
         progress.stage("saving")
         model.save(out, overwrite=overwrite)
@@ -75,11 +67,12 @@ def load(folder: str | Path) -> Model:
     """Load a model from its folder; a cut, altered or newer one is refused."""
     reader = FolderReader(folder)
     if reader.manifest.method == "ensemble":
-        model: Model = import_module("xmtc.methods.ensemble").load(reader, load)
-        return model
+        from xmtc.methods import ensemble as joined
+
+        return joined.load(reader, load)
     if reader.manifest.method not in METHODS:
         raise ModelError(f"{folder} was made by method {reader.manifest.method!r}, which this version of xmtc lacks")
-    model = _method(reader.manifest.method).load(reader)
+    model: Model = _method(reader.manifest.method).load(reader)
     return model
 
 
@@ -167,6 +160,24 @@ def rank_corpus(model: Model, corpus: Corpus, k: int, progress: Progress = SILEN
     return Ranking.stack(parts)
 
 
+def read_settings(
+    method: str | None = None,
+    config: Mapping[str, Any] | Settings | None = None,
+    recipe: str | Path | None = None,
+) -> tuple[str, Settings]:
+    """Return the method and the checked settings that `train` would use, before any data is read."""
+    layers: list[Mapping[str, Any]] = []
+    if recipe is not None:
+        named, settings = read_recipe(recipe)
+        if method is not None and method != named:
+            raise ConfigError(f"recipe {str(recipe)!r} is for method {named!r}, not {method!r}; leave one of them out")
+        method = named
+        layers.append(settings)
+    layers.append(config.model_dump() if isinstance(config, Settings) else config or {})
+    method = method or "linear"
+    return method, build(_method(method).Config, *layers)
+
+
 def read_recipe(recipe: str | Path) -> tuple[str, dict[str, Any]]:
     """Return the method and the settings of a recipe, given by name ("linear/three-trees") or by path."""
     folder = Path(str(files("xmtc") / "recipes"))
@@ -183,6 +194,31 @@ def read_recipe(recipe: str | Path) -> tuple[str, dict[str, Any]]:
         raise ConfigError(f'{path} names no method; begin it with a line such as method = "linear"')
     _method(method)
     return method, merge({}, settings)
+
+
+def check_out(out: str | Path, *, resume: bool = False, overwrite: bool = False) -> None:
+    """Refuse, before any work, to train to a folder that holds a model, an interrupted run, or cannot be written."""
+    if not (resume and Path(out).exists()):
+        check_target(out, overwrite=overwrite)
+    partial = Path(out).absolute()
+    partial = partial.with_name(f"{partial.name}.partial")
+    if partial.exists() and not (resume or overwrite):
+        raise ModelError(f"{partial} holds an interrupted run; go on with --resume or start anew with --overwrite")
+
+
+def uses_dev(method: str) -> bool:
+    """Say whether a method stops early or chooses by dev documents; others need none."""
+    _method(method)
+    return method not in _WITHOUT_DEV
+
+
+def n_features(model: Model) -> int | None:
+    """Return the number of features that a model ranks by; None if it ranks texts."""
+    details = model.manifest.details
+    if not details.get("features", False):
+        return None
+    members = getattr(model, "members", ())
+    return n_features(members[0]) if members else int(details["trees"][0]["n_features"])
 
 
 def _method(name: str) -> Any:

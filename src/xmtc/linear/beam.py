@@ -6,7 +6,7 @@ are looked up once for all documents that reach it. Scores do not depend on the 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -68,17 +68,18 @@ def search(
 
     def batch(bounds: tuple[int, int]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         first, stop = bounds
-        return _search(
+        found: tuple[NDArray[np.int32], NDArray[np.float32]] = _search(
             *rows, first, nodes[first:stop], scores[first:stop],
             tree.child_starts, tree.feature_starts, tree.features, tree.entry_starts, tree.entry_children,
             tree.entry_weights, tree.leaf_labels, tree.n_features, np.float32(tree.bias),
             config.beam, k, *_COMBINERS[config.combiner],
         )  # fmt: skip
+        return found
 
-    found = run(batch, blocks(n, _BATCH))
-    if not found:
+    parts = run(batch, blocks(n, _BATCH))
+    if not parts:
         return Ranking(np.empty((0, k), np.int32), np.empty((0, k), np.float32))
-    return Ranking(np.concatenate([labels for labels, _ in found]), np.concatenate([scores for _, scores in found]))
+    return Ranking(np.concatenate([labels for labels, _ in parts]), np.concatenate([scores for _, scores in parts]))
 
 
 def join_path(raw: list[float], config: SearchConfig) -> float:
@@ -92,10 +93,27 @@ def join_path(raw: list[float], config: SearchConfig) -> float:
 
 @njit(nogil=True, cache=True)
 def _search(
-    indptr, indices, values, first, nodes, scores,
-    child_starts, feature_starts, features, entry_starts, entry_children, entry_weights, leaf_labels,
-    n_features, bias, beam, k, transform, power, combine,
-) -> Any:  # fmt: skip
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: NDArray[np.float32],
+    first: int,
+    nodes: NDArray[np.int32],
+    scores: NDArray[np.float32],
+    child_starts: NDArray[np.int64],
+    feature_starts: NDArray[np.int64],
+    features: NDArray[np.int32],
+    entry_starts: NDArray[np.int64],
+    entry_children: NDArray[np.uint16],
+    entry_weights: NDArray[np.float32],
+    leaf_labels: NDArray[np.int32],
+    n_features: int,
+    bias: np.float32,
+    beam: int,
+    k: int,
+    transform: int,
+    power: int,
+    combine: int,
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     n = len(nodes)
     n_inner = len(child_starts) - 1
     widest = 0
@@ -121,7 +139,7 @@ def _search(
         best_scores = np.full((n, width), -np.inf, dtype=np.float32)
         flat = nodes.copy().reshape(-1)
         order = np.argsort(flat)
-        p = np.searchsorted(flat[order], 0)
+        p = int(np.searchsorted(flat[order], 0))
         while p < len(order):
             node = flat[order[p]]
             end = p
@@ -129,7 +147,7 @@ def _search(
                 end += 1
             low, high = feature_starts[node], feature_starts[node + 1]
             children = child_starts[node + 1] - child_starts[node]
-            by_table = _table_pays(end - p, high - low, indptr, first, n)
+            by_table = _table_pays(end - p, int(high - low), indptr, first, n)
             if by_table:
                 if len(row_of) == 1:
                     row_of = np.zeros(n_features + 1, dtype=np.int64)
@@ -167,14 +185,14 @@ def _search(
 
 
 @njit(nogil=True, cache=True)
-def _table_pays(n_documents, n_rows, indptr, first, n) -> Any:
+def _table_pays(n_documents: int, n_rows: int, indptr: NDArray[np.int64], first: int, n: int) -> bool:
     """Filling a table of the node's features costs 2 n_rows steps; without it every word costs a binary search."""
     words = n_documents * (indptr[first + n] - indptr[first]) / n
-    return 2 * n_rows < words * np.log2(n_rows + 2)
+    return bool(2 * n_rows < words * np.log2(n_rows + 2))
 
 
 @njit(nogil=True, cache=True)
-def _find(features, low, high, feature) -> Any:
+def _find(features: NDArray[np.int32], low: int, high: int, feature: int) -> int:
     """Row of a feature in a chunk, or −1."""
     end = high
     while low < high:
@@ -187,7 +205,7 @@ def _find(features, low, high, feature) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def _joined(score, above, transform, power, combine) -> Any:
+def _joined(score: np.float32, above: np.float32, transform: int, power: int, combine: int) -> np.float32:
     """Transform a raw score and join it with the parent's; log-hinges stay in log space and add."""
     if transform == _HINGE:
         loss = max(np.float32(0), np.float32(1) - score)
@@ -207,7 +225,7 @@ def _joined(score, above, transform, power, combine) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def _insert(names, scores, name, score) -> Any:
+def _insert(names: NDArray[np.int32], scores: NDArray[np.float32], name: int, score: np.float32) -> None:
     """Insert into a list kept sorted by (−score, name), dropping the last."""
     i = len(names) - 1
     if names[i] >= 0 and (score < scores[i] or (score == scores[i] and name > names[i])):

@@ -28,8 +28,8 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LinearTree:
-    """Inner node v has the children child_starts[v] … child_starts[v + 1] − 1 and the chunk of features
-    feature_starts[v] … feature_starts[v + 1] − 1; feature row r has the entries entry_starts[r] … entry_starts[r + 1] − 1.
+    """Inner node v has the children [child_starts[v], child_starts[v + 1]) and a chunk with the feature rows
+    [feature_starts[v], feature_starts[v + 1]); feature row r has the entries [entry_starts[r], entry_starts[r + 1]).
     """
 
     child_starts: NDArray[np.int64]  # (inner nodes + 1,)
@@ -85,7 +85,7 @@ class LinearTree:
         return {name: getattr(self, name) for name in _SCALARS}
 
     @classmethod
-    def from_parts(cls, arrays: Mapping[str, NDArray[Any]], scalars: Mapping[str, Any]) -> LinearTree:
+    def from_parts(cls, arrays: Mapping[str, Any], scalars: Mapping[str, Any]) -> LinearTree:
         """Rebuild a tree from what `arrays` and `scalars` gave."""
         return cls(**arrays, **scalars)
 

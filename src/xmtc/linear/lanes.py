@@ -63,7 +63,9 @@ def dual_step(  # type: ignore[no-untyped-def]
 
         def builtin(name: str, n_arguments: int) -> Any:
             kind = ir.FunctionType(_VECTOR, [_VECTOR] * n_arguments)
-            return cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{LANES}f32")
+            return cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
+                builder.module, kind, f"llvm.{name}.v{LANES}f32"
+            )
 
         # fmuladd, not fma: machines without the instruction multiply and add instead of calling a library
         fma, larger, smaller = builtin("fmuladd", 3), builtin("maxnum", 2), builtin("minnum", 2)
@@ -72,7 +74,7 @@ def dual_step(  # type: ignore[no-untyped-def]
             feature = builder.sext(builder.load(builder.gep(index_p, [p])), intp)
             return vector_at(W_p, builder.mul(feature, lanes))
 
-        total = cgutils.alloca_once_value(builder, _ZERO)
+        total = cgutils.alloca_once_value(builder, _ZERO)  # type: ignore[no-untyped-call]
         with cgutils.for_range_slice(builder, start_v, stop_v, ir.Constant(intp, 1), intp) as (p, _):
             value = splat(builder.load(builder.gep(value_p, [p])))
             builder.store(builder.call(fma, [value, load(weights_at(p)), builder.load(total)]), total)

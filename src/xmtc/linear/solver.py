@@ -7,7 +7,7 @@ the weights that survive pruning, sorted by feature. Knows no tree.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numba import njit
@@ -16,6 +16,11 @@ from pydantic import Field
 
 from xmtc.core.config import Settings
 from xmtc.linear.lanes import LANES, dual_step
+
+Ints: TypeAlias = NDArray[np.int32]
+Longs: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float32]
+Flags: TypeAlias = NDArray[np.bool_]
 
 
 class SolverConfig(Settings):
@@ -31,22 +36,22 @@ class SolverConfig(Settings):
 class BlockWeights(NamedTuple):
     """Pruned weights of one block: feature i has the entries [starts[i], starts[i + 1])."""
 
-    features: NDArray[np.int32]
-    starts: NDArray[np.int64]
+    features: Ints
+    starts: Longs
     lanes: NDArray[np.uint8]
-    weights: NDArray[np.float32]
+    weights: Floats
 
 
 def solve_block(
-    X: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]],
-    rows: NDArray[np.int32],
-    positives_only: NDArray[np.bool_],
-    targets: tuple[NDArray[np.int64], NDArray[np.int32]],
+    X: tuple[Longs, Ints, Floats],
+    rows: Ints,
+    positives_only: Flags,
+    targets: tuple[Longs, Ints],
     first: int,
     n_lanes: int,
     config: SolverConfig,
     seed: int,
-    scratch: NDArray[np.int32],
+    scratch: Ints,
 ) -> BlockWeights:
     """Train the siblings first … first + n_lanes − 1 on `rows`.
 
@@ -76,9 +81,23 @@ def solve_block(
 
 @njit(nogil=True, cache=True)
 def _solve(
-    indptr, indices, values, rows, positives_only, target_ptr, targets, first, n_lanes,
-    shift, tolerance, passes, bias, prune, seed, scratch,
-) -> Any:  # fmt: skip
+    indptr: Longs,
+    indices: Ints,
+    values: Floats,
+    rows: Ints,
+    positives_only: Flags,
+    target_ptr: Longs,
+    targets: Ints,
+    first: int,
+    n_lanes: int,
+    shift: np.float32,
+    tolerance: np.float32,
+    passes: int,
+    bias: np.float32,
+    prune: np.float32,
+    seed: np.uint64,
+    scratch: Ints,
+) -> tuple[Ints, Longs, NDArray[np.uint8], Floats]:
     n_features = len(scratch)
     if len(rows) == len(indptr) - 1:  # the root: all rows in order, no need to copy them
         row_ptr, row_features, row_values = indptr, indices, values
@@ -102,8 +121,19 @@ def _solve(
 
 @njit(nogil=True, cache=True)
 def _descend(
-    row_ptr, row_features, row_values, lane_ptr, lanes, positives_only, active, W, shift, tolerance, passes, seed
-) -> Any:  # fmt: skip
+    row_ptr: Longs,
+    row_features: Ints,
+    row_values: Floats,
+    lane_ptr: Longs,
+    lanes: NDArray[np.uint8],
+    positives_only: Flags,
+    active: Floats,
+    W: Floats,
+    shift: np.float32,
+    tolerance: np.float32,
+    passes: int,
+    seed: np.uint64,
+) -> None:
     """Pass over the rows in random order until the projected gradients of all lanes lie within `tolerance`."""
     n = len(row_ptr) - 1
     alpha = np.zeros((n, LANES), dtype=np.float32)
@@ -137,7 +167,7 @@ def _descend(
             dual_step(
                 row_features, row_values, row_ptr[i], row_ptr[i + 1], W, alpha, i, signs, shift, curvature[i],
                 highest, lowest,
-            )  # fmt: skip
+            )  # type: ignore[call-arg]  # fmt: skip
         gap = np.float32(0)
         for lane in range(LANES):
             if active[lane] != 0:
@@ -147,7 +177,9 @@ def _descend(
 
 
 @njit(nogil=True, cache=True)
-def _gather(indptr, indices, values, rows, bias, scratch) -> Any:
+def _gather(
+    indptr: Longs, indices: Ints, values: Floats, rows: Ints, bias: np.float32, scratch: Ints
+) -> tuple[Longs, Ints, Floats, Ints]:
     """Copy some rows, with features renumbered to those that occur; the bias, if any, stays the last."""
     n_values = 0
     for i in rows:
@@ -182,7 +214,9 @@ def _gather(indptr, indices, values, rows, bias, scratch) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def _positives(rows, positives_only, target_ptr, targets, first, n_lanes) -> Any:
+def _positives(
+    rows: Ints, positives_only: Flags, target_ptr: Longs, targets: Ints, first: int, n_lanes: int
+) -> tuple[Longs, NDArray[np.uint8], Longs, Longs]:
     """The lanes for which each row is a positive, and how many positives and negatives each lane has."""
     lane_ptr = np.zeros(len(rows) + 1, dtype=np.int64)
     n_positives = np.zeros(LANES, dtype=np.int64)
@@ -209,7 +243,7 @@ def _positives(rows, positives_only, target_ptr, targets, first, n_lanes) -> Any
 
 
 @njit(nogil=True, cache=True)
-def _prune(W, features, n_lanes, prune) -> Any:
+def _prune(W: Floats, features: Ints, n_lanes: int, prune: np.float32) -> tuple[Ints, Longs, NDArray[np.uint8], Floats]:
     """Keep the weights of at least `prune` in size, and the features that have any."""
     n_entries = 0
     n_kept = 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -154,14 +155,11 @@ def train_level(
         return weights
 
     # the largest first, so that no thread is left alone with one at the end
-    by_size = np.argsort([-len(task.rows) for task in tasks], kind="stable")
-    solved: list[BlockWeights | None] = [None] * len(tasks)
-    for i, weights in zip(by_size, run(solve, [int(i) for i in by_size]), strict=True):
-        solved[i] = weights
+    by_size = sorted(range(len(tasks)), key=lambda i: -len(tasks[i].rows))
+    solved = dict(zip(by_size, run(solve, by_size), strict=True))
     blocks_of: list[list[tuple[int, BlockWeights]]] = [[] for _ in range(len(level.starts) - 1)]
-    for task, weights in zip(tasks, solved, strict=True):
-        assert weights is not None
-        blocks_of[task.parent].append((task.first - int(level.starts[task.parent]), weights))
+    for i, task in enumerate(tasks):
+        blocks_of[task.parent].append((task.first - int(level.starts[task.parent]), solved[i]))
     return [join_blocks(blocks) for blocks in blocks_of]
 
 
@@ -186,8 +184,8 @@ def _tasks(
         start, stop = int(level.starts[parent]), int(level.starts[parent + 1])
         n_blocks = -(-(stop - start) // LANES)
         bounds = np.linspace(start, stop, n_blocks + 1).astype(int)
-        for first, end in zip(bounds[:-1], bounds[1:], strict=True):
-            tasks.append(_Task(parent, int(first), int(end - first), rows, positives_only))
+        for first, end in pairwise(bounds.tolist()):
+            tasks.append(_Task(parent, first, end - first, rows, positives_only))
     return tasks
 
 
