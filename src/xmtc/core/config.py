@@ -86,6 +86,8 @@ def _one_line(cls: type[Settings], error: ValidationError) -> str:
         known = _fields_at(cls, outer)
         hint = nearest(last, known) or f" Known here: {', '.join(sorted(known))}."
         return f"unknown setting {path!r}.{hint}"
+    if not path:  # a rule over several settings speaks for itself
+        return first["msg"].removeprefix("Value error, ")
     more = f" ({error.error_count() - 1} more mistakes)" if error.error_count() > 1 else ""
     return f"setting {path!r}: {first['msg']}; got {first['input']!r}{more}"
 

@@ -63,7 +63,11 @@ class Corpus:
         concepts: Iterable[Concept] = (),
     ) -> Corpus:
         """Build the label set from the documents' own labels and count them; ids default to row numbers."""
-        lists: list[Sequence[str]] = [list(document) for document in label_lists]
+        lists: list[Sequence[str]] = []
+        for row, document in enumerate(label_lists):
+            if isinstance(document, str):
+                raise DataError(f"labels of document {row} must be a list of strings; got the string {document!r}")
+            lists.append(list(document))
         labels = LabelSet.build((label for document in lists for label in document), concepts)
         Y = labels.encode(lists)
         packed = Texts.pack(map(str, range(len(lists))) if ids is None else ids)
@@ -74,7 +78,10 @@ class Corpus:
 
     def take(self, rows: Sequence[int] | NDArray[np.integer]) -> Corpus:
         """Return the given rows, in that order. Labels keep their places; their counts are those of the rows."""
-        rows = np.asarray(rows, dtype=np.int64)
+        chosen = np.asarray(rows)
+        if chosen.dtype == bool:
+            raise DataError("take needs row numbers, got a mask; pass np.flatnonzero(mask)")
+        rows = chosen.astype(np.int64)
         Y = self.Y[rows]
         return replace(
             self,

@@ -21,7 +21,7 @@ def n_threads() -> int:
     """Return the number of threads to use: XMTC_THREADS, else the cores this process may run on."""
     wanted = os.environ.get("XMTC_THREADS")
     if wanted:
-        if not wanted.isdigit() or int(wanted) < 1:
+        if not wanted.isdecimal() or int(wanted) < 1:
             raise ConfigError(f"XMTC_THREADS must be a whole number above 0; got {wanted!r}")
         return int(wanted)
     if hasattr(os, "sched_getaffinity"):

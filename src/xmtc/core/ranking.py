@@ -42,13 +42,14 @@ class Ranking:
         """Rank the stored entries of a (documents × labels) matrix; explicit zeros are entries like any other."""
         n = scores.shape[0]
         rows = np.repeat(np.arange(n), np.diff(scores.indptr))
-        order = np.lexsort((scores.indices, -scores.data, rows))
+        stored = scores.data.astype(np.float32)  # before sorting: what rounds to a tie is ranked as one
+        order = np.lexsort((scores.indices, -stored, rows))
         place = np.arange(len(order)) - np.repeat(scores.indptr[:-1], np.diff(scores.indptr))
         kept = place < k
         labels = np.full((n, k), -1, dtype=np.int32)
         values = np.full((n, k), -np.inf, dtype=np.float32)
         labels[rows[kept], place[kept]] = scores.indices[order][kept]
-        values[rows[kept], place[kept]] = scores.data[order][kept]
+        values[rows[kept], place[kept]] = stored[order][kept]
         return cls(labels, values)
 
     def padded(self, k: int) -> Ranking:

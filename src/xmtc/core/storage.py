@@ -197,8 +197,8 @@ class FolderReader:
             for line in file:
                 raw = json.loads(line)
                 counts.append(raw.pop("count"))
-                lists = {key: tuple(raw.pop(key, ())) for key in ("alternatives", "parents")}
-                concepts.append(Concept(**raw, **lists))
+                raw.update({key: tuple(raw[key]) for key in ("alternatives", "parents") if key in raw})
+                concepts.append(Concept(**raw))
         return LabelSet.restore(concepts, self.manifest.n_labels, counts)
 
 

@@ -53,7 +53,7 @@ class Texts(Sequence[str]):
 
     def take(self, rows: NDArray[np.integer]) -> Texts:
         """Return the texts of the given rows, in that order."""
-        rows = np.asarray(rows, dtype=np.int64)
+        rows = np.arange(len(self))[np.asarray(rows, dtype=np.int64)]  # negative rows count from the end
         starts, stops = self.offsets[rows], self.offsets[rows + 1]
         offsets = np.concatenate([[0], np.cumsum(stops - starts)]).astype(np.int64)
         buffer = np.empty(offsets[-1], dtype=np.uint8)

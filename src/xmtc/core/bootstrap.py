@@ -1,0 +1,154 @@
+"""Bootstrap intervals: how much would a score move, had other documents been drawn?
+
+In comes anything that gives its scores under any weights of its documents; out come 95 % intervals, and paired
+comparisons of several models on the same documents. A resample of documents, drawn with replacement, is nothing but
+weights: how often each was drawn. So no score is computed in two ways. Knows nothing of labels, rankings or metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xmtc.core.errors import ConfigError, DataError
+from xmtc.core.parallel import blocks
+
+RESAMPLES = 1000
+BUDGET = 4_000_000  # numbers in one working array; bounds the memory, whatever the number of documents or labels
+
+
+class Weighable(Protocol):
+    """Scores of one model on some documents; `xmtc.core.metrics.Statistics` is one."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of each score."""
+
+    @property
+    def documents(self) -> NDArray[np.int64]:
+        """Which documents are scored; models are comparable on the same ones only."""
+
+    def scores(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return (names × resamples) scores for (documents × resamples) weights."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How one model differs from the first in one score; all in percent or percent points."""
+
+    difference: float
+    relative: float | None  # improvement in percent of the first model's value; None where that value is 0
+    low: float  # 95 % interval of the difference
+    high: float
+
+    @property
+    def decided(self) -> bool:
+        """Whether the interval excludes 0."""
+        return self.low > 0 or self.high < 0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Several models on the same documents; the first is the one that the others are measured against."""
+
+    models: tuple[str, ...]
+    n: int  # documents
+    values: dict[str, dict[str, float]]  # model → score → value
+    differences: dict[str, dict[str, Difference]]  # model (all but the first) → score → difference to the first
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the comparison as one object of plain numbers, lists and mappings."""
+        return {
+            "first": self.models[0],
+            "n": self.n,
+            "models": [
+                {
+                    "model": model,
+                    "metrics": self.values[model],
+                    "differences": {
+                        name: {
+                            "difference": found.difference,
+                            "relative": found.relative,
+                            "interval": [found.low, found.high],
+                            "decided": found.decided,
+                        }
+                        for name, found in self.differences.get(model, {}).items()
+                    },
+                }
+                for model in self.models
+            ],
+        }
+
+
+def compare(models: Mapping[str, Weighable], resamples: int = RESAMPLES, seed: int = 0) -> Comparison:
+    """Compare models with the first of them, on the same resamples of the same documents (a paired bootstrap).
+
+    `models` maps each name to what `xmtc.core.metrics.collect` gathered from its ranking.
+    """
+    if len(models) < 2:
+        raise ConfigError(f"a comparison needs two models or more; got {len(models)}")
+    first, *others = models
+    for other in others:
+        if models[other].names != models[first].names:
+            raise DataError(f"{other} and {first} were scored by different metrics; score them by the same")
+        if not np.array_equal(models[other].documents, models[first].documents):
+            raise DataError(
+                f"{other} and {first} were scored on different documents; compare on the same ones "
+                "(with truth 'known', models must know the same labels)"
+            )
+    names, n = models[first].names, len(models[first].documents)
+    values = {model: point(models[model]) for model in models}
+    drawn = _resample(list(models.values()), resamples, seed)
+    differences = {}
+    for i, model in enumerate(others, start=1):
+        low, high = _interval(drawn[i] - drawn[0])
+        differences[model] = {
+            name: _difference(values[model][name], values[first][name], float(low[j]), float(high[j]))
+            for j, name in enumerate(names)
+        }
+    return Comparison(tuple(models), n, values, differences)
+
+
+def point(model: Weighable) -> dict[str, float]:
+    """Return the scores themselves: every document counts once."""
+    scores = model.scores(np.ones((len(model.documents), 1)))[:, 0]
+    return dict(zip(model.names, scores.tolist(), strict=True))
+
+
+def intervals(model: Weighable, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, tuple[float, float]]:
+    """Return each score's 95 % interval: the 2.5th and 97.5th percentile of its values on the resamples."""
+    low, high = _interval(_resample([model], resamples, seed)[0])
+    return {name: (float(low[j]), float(high[j])) for j, name in enumerate(model.names)}
+
+
+def draw(n: int, resamples: int, seed: int) -> Iterator[NDArray[np.float64]]:
+    """Yield (n × block) weights until there are `resamples` columns: how often each draw of n took each document."""
+    random = np.random.default_rng(seed)
+    for start, stop in blocks(resamples, max(1, BUDGET // n)):
+        weights = np.empty((stop - start, n))
+        for row in weights:
+            row[:] = np.bincount(random.integers(0, n, size=n), minlength=n)
+        yield np.ascontiguousarray(weights.T)
+
+
+def _resample(models: Sequence[Weighable], resamples: int, seed: int) -> NDArray[np.float64]:
+    """Return (models × names × resamples) scores, all models on the same draws."""
+    if resamples < 1:
+        raise ConfigError(f"the number of resamples must be above 0; got {resamples}")
+    n = len(models[0].documents)
+    parts = [np.stack([model.scores(weights) for model in models]) for weights in draw(n, resamples, seed)]
+    return np.concatenate(parts, axis=2)
+
+
+def _interval(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (low and high × names) for (names × resamples)."""
+    return np.quantile(scores, [0.025, 0.975], axis=1)
+
+
+def _difference(value: float, first: float, low: float, high: float) -> Difference:
+    relative = 100 * (value - first) / first if first else None
+    return Difference(value - first, relative, low, high)

@@ -1,0 +1,115 @@
+"""Ensembles: several rankings of the same documents become one.
+
+In come the members' rankings over one label set, out comes a ranking. Knows nothing of the models that ranked.
+
+With the members' weights a_m divided by their sum (equal if none are given), and r_m the place, from 0, of a label in
+member m's list, a label scores
+
+    mean         Σ a_m · score_m
+    rank         Σ a_m · (M − r_m)              M the width of the widest ranking
+    sigmoid      Σ a_m · σ(score_m)
+    softmax      Σ a_m · softmax_m              over the labels of the member's list
+    round-robin  max over m of M − r_m − t_m/T  t_m the turn, from 0, of member m among T: heaviest first, else as given
+
+where a member that does not list the label adds 0. A member of weight 0 is left out. Beware of "mean" with scores below
+0, such as margins: a label that a member does not list then beats one that it lists low; take "rank" or "sigmoid".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from xmtc.core.errors import ConfigError, DataError, nearest
+from xmtc.core.parallel import blocks
+from xmtc.core.ranking import Ranking
+
+Rule = Literal["mean", "rank", "sigmoid", "softmax", "round-robin"]
+_ROWS = 512  # documents combined at a time, which bounds the memory
+
+
+def combine(
+    rankings: Sequence[Ranking], k: int, rule: Rule = "mean", weights: Sequence[float] | None = None
+) -> Ranking:
+    """Return each document's k best labels by all rankings together; the module's docstring has each rule's formula.
+
+    All rankings must be over the same label set, and row i of each must be the same document. Give rankings wider than
+    k where you can: a label below the end of a member's list earns nothing from that member.
+    """
+    _check(rankings, k, rule)
+    shares = _shares(len(rankings), weights)
+    in_turn = np.argsort(-shares, kind="stable")  # matters to round-robin alone: sums do not ask for the order
+    members = [(rankings[m], float(shares[m])) for m in in_turn if shares[m] > 0]
+    longest = max(ranking.k for ranking, _ in members)
+
+    def combine_rows(rows: tuple[int, int]) -> Ranking:
+        labels, earned = [], []
+        for turn, (ranking, share) in enumerate(members):
+            ids, scores = ranking.labels[slice(*rows)], ranking.scores[slice(*rows)].astype(np.float64)
+            if rule == "round-robin":
+                points = longest - np.arange(ranking.k) - np.full(scores.shape, turn / len(members))
+            else:
+                points = share * _points(rule, ids, scores, longest)
+            labels.append(ids)
+            earned.append(points)
+        unite = np.maximum if rule == "round-robin" else np.add
+        return Ranking.best(*_united(np.concatenate(labels, axis=1), np.concatenate(earned, axis=1), unite), k)
+
+    return Ranking.stack([combine_rows(rows) for rows in blocks(len(rankings[0]), _ROWS) or [(0, 0)]])
+
+
+def _check(rankings: Sequence[Ranking], k: int, rule: str) -> None:
+    if rule not in get_args(Rule):
+        raise ConfigError(f"unknown rule {rule!r}; known: {', '.join(get_args(Rule))}.{nearest(rule, get_args(Rule))}")
+    if k < 1:
+        raise ConfigError(f"k must be above 0; got {k}")
+    if not rankings:
+        raise ConfigError("an ensemble needs one ranking or more; got none")
+    sizes = [len(ranking) for ranking in rankings]
+    if len(set(sizes)) > 1:
+        raise DataError(f"all members must rank the same documents; got {', '.join(map(str, sizes))} documents")
+
+
+def _shares(n: int, weights: Sequence[float] | None) -> NDArray[np.float64]:
+    """Return the members' weights, divided by their sum."""
+    if weights is None:
+        return np.full(n, 1 / n)
+    given = np.asarray(weights, dtype=np.float64)
+    if len(given) != n:
+        raise ConfigError(f"{n} members need {n} weights; got {len(given)}")
+    if not np.isfinite(given).all() or (given < 0).any() or given.sum() <= 0:
+        raise ConfigError(f"weights must be 0 or more, and not all 0; got {', '.join(map(str, weights))}")
+    return np.asarray(given / given.sum())
+
+
+def _points(rule: Rule, labels: NDArray[np.int32], scores: NDArray[np.float64], longest: int) -> NDArray[np.float64]:
+    """Return what one member gives to each label of its lists; what stands in the holes does not matter."""
+    if rule == "rank":
+        return longest - np.broadcast_to(np.arange(scores.shape[1], dtype=np.float64), scores.shape)
+    if rule == "sigmoid":
+        return np.asarray(expit(scores))
+    if rule == "softmax":
+        listed = np.where(labels < 0, -np.inf, scores)
+        top = listed.max(axis=1, keepdims=True, initial=-np.inf)
+        powers = np.exp(listed - np.where(np.isfinite(top), top, 0.0))  # the largest becomes 1: no overflow
+        total = powers.sum(axis=1, keepdims=True)
+        return np.asarray(powers / np.where(total > 0, total, 1.0))
+    return scores
+
+
+def _united(
+    labels: NDArray[np.int32], points: NDArray[np.float64], unite: np.ufunc
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Bring each label's points together in one place of its row; its other places become holes."""
+    order = np.argsort(labels, axis=1, kind="stable")
+    ids = np.take_along_axis(labels, order, 1)
+    first = np.ones(ids.shape, dtype=bool)
+    first[:, 1:] = ids[:, 1:] != ids[:, :-1]
+    total = np.zeros(ids.shape)
+    if ids.size:
+        total[first] = unite.reduceat(np.take_along_axis(points, order, 1).ravel(), np.flatnonzero(first))
+    return np.where(first, ids, -1), total
