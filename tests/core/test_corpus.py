@@ -142,3 +142,10 @@ def test_features_must_be_finite(bad):
     X = sp.csr_matrix(np.array([[1.0, 0], [0, 0], [2, bad], [3, 4]]))
     with pytest.raises(DataError, match="document 2"):
         Corpus(Texts.pack("abcd"), None, X, sp.csr_matrix((4, 0)), Corpus.from_lists([], []).labels)
+
+
+def test_whole_numbers_serve_as_labels_and_other_things_do_not():
+    assert Corpus.from_lists(["a", "b"], [[7, "x"], [np.int64(7)]]).labels.ids == ("7", "x")
+    for bad in (1.5, None, True, ["x"]):
+        with pytest.raises(DataError, match="labels of document 1 must be strings; got"):
+            Corpus.from_lists(["a", "b"], [["x"], [bad]])

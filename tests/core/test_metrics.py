@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from xmtc.core.config import build
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError
 from xmtc.core.labels import LabelSet
@@ -143,7 +144,7 @@ def test_other_ks_and_propensity():
     truth, lists, counts = random_case(7, width=12)
     ks = (2, 10)
     found = evaluate(
-        as_ranking(lists), truth_matrix(truth, 30), label_set(counts), 500, ks=ks, propensity=Propensity(0.6, 2.6)
+        as_ranking(lists), truth_matrix(truth, 30), label_set(counts), 500, ks=ks, propensity=Propensity(A=0.6, B=2.6)
     )
     expected, _ = naive(truth, lists, counts, 500, A=0.6, B=2.6, ks=ks)
     assert found.metrics == pytest.approx(expected, abs=1e-9)
@@ -187,7 +188,7 @@ def test_inverse_propensity():
     counts = np.array([0, 1, 10, 1000])
     expected = [1 + (math.log(5000) - 1) * 2.5**0.55 * (count + 1.5) ** -0.55 for count in counts]
     assert inverse_propensity(counts, 5000) == pytest.approx(expected)
-    assert inverse_propensity(counts, 5000, Propensity(0.5, 0.4))[0] == pytest.approx(
+    assert inverse_propensity(counts, 5000, Propensity(A=0.5, B=0.4))[0] == pytest.approx(
         1 + (math.log(5000) - 1) * 1.4**0.5 * 0.4**-0.5
     )
     assert (inverse_propensity(counts, 1) == 1).all()  # one training document: never below 1
@@ -306,5 +307,5 @@ def test_mistakes_are_one_line(error, words, change):
 
 @pytest.mark.parametrize("values", [(-1, 1.5), (0.5, 0), (math.nan, 1), (0.5, math.inf)])
 def test_bad_propensity(values):
-    with pytest.raises(ConfigError, match="propensity"):
-        Propensity(*values)
+    with pytest.raises(ConfigError, match=r"setting '[AB]': .*; got"):
+        build(Propensity, dict(zip("AB", values, strict=True)))

@@ -46,7 +46,7 @@ class Corpus:
     def from_lists(
         cls,
         texts: Iterable[str],
-        label_lists: Iterable[Iterable[str]],
+        label_lists: Iterable[Iterable[str | int]],
         ids: Iterable[str] | None = None,
         concepts: Iterable[Concept] = (),
     ) -> Corpus:
@@ -56,18 +56,18 @@ class Corpus:
     @classmethod
     def assemble(
         cls,
-        label_lists: Iterable[Iterable[str]],
+        label_lists: Iterable[Iterable[str | int]],
         texts: Texts | None = None,
         X: sp.csr_matrix | None = None,
         ids: Iterable[str] | None = None,
         concepts: Iterable[Concept] = (),
     ) -> Corpus:
         """Build the label set from the documents' own labels and count them; ids default to row numbers."""
-        lists: list[Sequence[str]] = []
+        lists: list[list[str]] = []
         for row, document in enumerate(label_lists):
             if isinstance(document, str):
                 raise DataError(f"labels of document {row} must be a list of strings; got the string {document!r}")
-            lists.append(list(document))
+            lists.append([_label(label, row) for label in document])
         labels = LabelSet.build((label for document in lists for label in document), concepts)
         Y = labels.encode(lists)
         packed = Texts.pack(map(str, range(len(lists))) if ids is None else ids)
@@ -125,6 +125,15 @@ class Corpus:
         for concept in self.labels.concepts():
             digest.update(repr(concept).encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
+
+
+def _label(label: object, row: int) -> str:
+    """A label as a string; whole numbers serve as ids so often that they are taken too."""
+    if isinstance(label, str):
+        return label
+    if isinstance(label, (int, np.integer)) and not isinstance(label, bool):
+        return str(label)
+    raise DataError(f"labels of document {row} must be strings; got {label!r}")
 
 
 def _count(Y: sp.csr_matrix) -> NDArray[np.int64]:

@@ -15,8 +15,10 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from pydantic import Field
 
 from xmtc.core import bootstrap
+from xmtc.core.config import Settings
 from xmtc.core.errors import ConfigError, DataError
 from xmtc.core.labels import LabelSet
 from xmtc.core.parallel import blocks
@@ -28,19 +30,14 @@ _BIN_STARTS = (1, 21, 101)  # fewest training documents of a label in few, mediu
 _BIN_DEPTH = 5  # labels of a ranking that macro scores and coverage look at
 
 
-@dataclass(frozen=True)
-class Propensity:
+class Propensity(Settings):
     """How likely a true label is to be noted, as a function of its training documents (Jain et al. 2016).
 
     Published values: 0.5, 0.4 for Wikipedia-500K and WikiLSHTC; 0.6, 2.6 for Amazon-670K and 3M; else the defaults.
     """
 
-    A: float = 0.55
-    B: float = 1.5
-
-    def __post_init__(self) -> None:
-        if not (0 <= self.A < np.inf and 0 < self.B < np.inf):
-            raise ConfigError(f"propensity needs A of 0 or more and B above 0; got A = {self.A}, B = {self.B}")
+    A: float = Field(0.55, ge=0, allow_inf_nan=False)
+    B: float = Field(1.5, gt=0, allow_inf_nan=False)
 
 
 DEFAULT_PROPENSITY = Propensity()

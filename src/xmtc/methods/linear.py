@@ -1,7 +1,7 @@
 """The sparse linear tree (Parabel and Bonsai's kind): TF-IDF, label clusters from PIFA, one-vs-all classifiers.
 
-Prabhu et al. 2018 (Parabel), Khandagale et al. 2019 (Bonsai); docs/methods/linear.md says what differs. Small label sets
-are trained flat; `tree.trees` above 1 averages trees that differ by the seed of their clusters.
+Prabhu et al. 2018 (Parabel), Khandagale et al. 2019 (Bonsai); docs/methods/linear.md says what differs. `tree.trees`
+above 1 averages trees that differ by the seed of their clusters.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from xmtc.core.ensemble import combine
 from xmtc.core.errors import DataError, ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
+from xmtc.core.metrics import Propensity
 from xmtc.core.model import Documents
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
@@ -46,6 +47,7 @@ class Config(Settings):
     tree: TreeConfig = Field(default_factory=TreeConfig)
     solver: SolverConfig = Field(default_factory=SolverConfig)
     search: SearchConfig = Field(default_factory=SearchConfig)
+    propensity: Propensity = Field(default_factory=Propensity)  # of the data set, for PSP@k
 
 
 def train(
@@ -178,7 +180,7 @@ class LinearModel:
         return X
 
     def _path(self, X: sp.csr_matrix, entry: int) -> tuple[tuple[str, float], ...]:
-        """(cluster, raw score of its classifier) down the first tree; a cluster is named by its most frequent labels."""
+        """(cluster, raw score) down the first tree; a cluster is named by its most frequent labels."""
         tree = self.trees[0]
         steps = []
         for node in tree.path(entry):

@@ -1,0 +1,177 @@
+"""One battery for every method: a new one is added to METHODS and must pass it whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import xmtc
+from xmtc.core.errors import ConfigError, DataError, ModelError
+from xmtc.core.ranking import Ranking
+
+# method → settings with which it must overfit 64 documents
+METHODS = {
+    "linear": {"tfidf": {"min_df": 1}, "cluster": {"size": 8}},
+    "linear (flat)": {"tfidf": {"min_df": 1}, "cluster": {"size": 1000}},
+    "linear (three trees)": {"tfidf": {"min_df": 1}, "cluster": {"size": 8}, "tree": {"trees": 3}},
+    "linear (matcher-aware)": {"tfidf": {"min_df": 1}, "cluster": {"size": 8}, "tree": {"negatives": "both"}},
+}
+
+
+def corpus(n=64, n_labels=24, seed=0):
+    """Documents whose words are those of their labels, and some noise; an unlabelled and an empty one among them."""
+    random = np.random.default_rng(seed)
+    texts, lists = [], []
+    for i in range(n):
+        labels = sorted({i % n_labels, *random.choice(n_labels, random.integers(0, 3)).tolist()})
+        words = [f"topic{label}word{w}" for label in labels for w in range(3)]
+        words += [f"noise{w}" for w in random.integers(0, 40, 5)]
+        random.shuffle(words)
+        texts.append(" ".join(words))
+        lists.append([f"L{label:02d}" for label in labels])
+    texts += ["noise1 noise2", ""]
+    lists += [[], ["L00"]]
+    concepts = [xmtc.Concept(f"L{i:02d}", f"label {i}", parents=("root",)) for i in range(n_labels)]
+    return xmtc.Corpus.from_lists(texts, lists, concepts=concepts)
+
+
+@pytest.fixture(scope="module", params=METHODS)
+def method(request):
+    return request.param.split(" ")[0], METHODS[request.param]
+
+
+@pytest.fixture(scope="module")
+def model(method):
+    return xmtc.train(corpus(), *method, seed=1)
+
+
+def same(one: Ranking, two: Ranking) -> bool:
+    return one.labels.tobytes() == two.labels.tobytes() and one.scores.tobytes() == two.scores.tobytes()
+
+
+def test_overfits(model):
+    data = corpus()
+    kept = data.take(np.arange(64))
+    assert xmtc.evaluate(model, kept, intervals=False)["P@1"] == 100
+    assert xmtc.evaluate(model, kept, intervals=False)["R@5"] > 95
+
+
+def test_saves_and_reloads_to_identical_rankings(model, tmp_path):
+    model.save(tmp_path / "model")
+    again = xmtc.load(tmp_path / "model")
+    texts = list(corpus().texts)
+    assert same(model.rank(texts, 7), again.rank(texts, 7))
+    assert again.labels.concepts() == model.labels.concepts()
+    assert again.manifest == model.manifest
+
+
+def test_repeats_under_a_seed_to_the_byte(method, tmp_path):
+    for name in ("one", "two"):
+        xmtc.train(corpus(), *method, seed=5, out=tmp_path / name)
+    files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file())
+    assert files
+    for file in files:
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes(), file
+
+
+def test_ranking_is_sorted_and_never_repeats(model):
+    ranking = model.rank(list(corpus().texts), 10)
+    for labels, scores in zip(ranking.labels, ranking.scores, strict=True):
+        found = labels[labels >= 0]
+        assert len(set(found.tolist())) == len(found)
+        pairs = list(zip((-scores[: len(found)]).tolist(), found.tolist(), strict=True))
+        assert pairs == sorted(pairs)
+        assert (labels[len(found) :] == -1).all()
+        assert (found < model.labels.n_labels).all()
+
+
+def test_one_document_and_many_agree(model):
+    texts = list(corpus().texts)
+    together = model.rank(texts, 5)
+    for i in (0, 33, 65):
+        alone = model.rank([texts[i]], 5)
+        np.testing.assert_array_equal(alone.labels, together.labels[i : i + 1])
+        np.testing.assert_allclose(alone.scores, together.scores[i : i + 1], rtol=1e-5)
+
+
+def test_odd_documents(model):
+    texts = ["", " \n", "never seen words only", "İstanbul Σίσυφος 北京 🙂 \x00", "topic3word1 " * 5000]
+    ranking = model.rank(texts, 3)
+    assert ranking.labels.shape == (5, 3)
+    assert (ranking.labels >= 0).all()
+    assert np.isfinite(ranking.scores).all()
+    assert model.rank([], 3).labels.shape == (0, 3)
+
+
+def test_k_above_the_label_count(model):
+    ranking = model.rank(["topic1word1"], 100)
+    assert ranking.labels.shape == (1, 100)
+    assert (ranking.labels[0, 24:] == -1).all()
+    with pytest.raises(ModelError, match="k must be at least 1; got 0"):
+        model.rank(["x"], 0)
+
+
+def test_names_come_back(model):
+    (named,) = model.rank(["topic7word0 topic7word1 topic7word2"], 2).named(model.labels)
+    assert named[0][0] == "label 7"
+
+
+def test_labels_never_seen_in_training_cost_recall(model):
+    data = xmtc.Corpus.from_lists(["topic7word0 topic7word1"] * 2, [["L07", "new"], ["new"]])
+    everything = xmtc.evaluate(model, data)
+    assert (everything["P@1"], everything["R@1"], everything.n) == (50, 25, 2)
+    known = xmtc.evaluate(model, data, truth="known")
+    assert (known["P@1"], known["R@1"], known.n) == (100, 100, 1)
+
+
+def test_wrong_kind_of_input(model):
+    with pytest.raises(ModelError, match="give a list of strings; got one string"):
+        model.rank("topic1word1")
+    with pytest.raises(ModelError, match="got a matrix"):
+        model.rank(sp.csr_matrix((1, 5)))
+
+
+def test_explains(model):
+    text = "Before, topic7word0 and TOPIC7WORD1; noise3 after."
+    for label in ("L07", "label 7"):
+        explanation = model.explain(text, label)
+        assert explanation.label == "L07"
+        ranking = model.rank([text], 24)
+        score = ranking.scores[0][ranking.labels[0] == model.labels.find("L07")][0]
+        assert explanation.score == pytest.approx(float(score), rel=1e-4)
+        assert {word for word, _ in explanation.words(text, 2)} == {"topic7word0", "topic7word1"}
+        ends = [0, *(end for _, end, _ in explanation.spans)]
+        assert all(start >= end for (start, _, _), end in zip(explanation.spans, ends, strict=False))
+    assert model.explain("", "L07").spans == ()
+    with pytest.raises(DataError, match=r"unknown label 'labl 7'\. Did you mean 'label 7'\?"):
+        model.explain(text, "labl 7")
+    with pytest.raises(DataError, match="'root' has no training document"):
+        model.explain(text, "root")
+
+
+def test_one_document_and_one_label(method):
+    name, config = method
+    model = xmtc.train(xmtc.Corpus.from_lists(["one two"], [["only"]]), name, config)
+    assert model.rank(["one", "three"], 2).named(model.labels)[0][0][0] == "only"
+
+
+def test_labels_without_documents(method):
+    """After holding documents out, some labels of the set have none left."""
+    name, config = method
+    kept = corpus().take(np.arange(12))
+    model = xmtc.train(kept, name, config)
+    assert model.labels.n_labels == 24
+    assert (kept.labels.counts[model.rank(list(kept.texts), 1).labels[:12, 0]] > 0).all()
+
+
+def test_nothing_to_learn_from(method):
+    name, config = method
+    with pytest.raises(DataError, match="no document has a label"):
+        xmtc.train(corpus().take([64]), name, config)
+
+
+def test_unknown_settings(method):
+    name, _ = method
+    with pytest.raises(ConfigError, match=r"unknown setting 'propensitty'\. Did you mean 'propensity'\?"):
+        xmtc.train(corpus(), name, {"propensitty": {}})
