@@ -1,0 +1,96 @@
+"""Documents to predict, streamed: file or standard input → batches, with bounded memory. Knows no labels."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain, repeat
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import scipy.sparse as sp
+
+from xmtc.core.errors import DataError
+from xmtc.data import tables
+from xmtc.data.layout import suffix
+from xmtc.data.lines import Lines, open_lines
+from xmtc.data.native import iter_jsonl
+from xmtc.data.rows import Row, jsonl_rows
+from xmtc.data.svmlight import iter_rows, read_header
+
+_MOST_CHARACTERS = 1 << 25  # of a batch, whatever its number of documents
+
+
+class Batch(NamedTuple):
+    """Some documents; an id is the row's number, from 0, where the input has none."""
+
+    ids: list[str]
+    texts: list[str]
+
+
+def iter_documents(source: str | Path | IO[bytes], batch: int = 1024) -> Iterator[Batch]:
+    """Stream the documents of a file, in order, at most `batch` at a time.
+
+    .txt holds one text a line; .jsonl objects with `text` and optional `id`; .csv, .tsv and .parquet the same as
+    columns; .gz is unpacked. "-" (standard input) or a binary stream holds JSON objects if its first line that is not
+    empty begins with "{", else one text a line.
+    """
+    ids: list[str] = []
+    texts: list[str] = []
+    characters = 0
+    for number, row in enumerate(_rows(source)):
+        ids.append(str(number) if row.id is None else row.id)
+        texts.append(row.text)
+        characters += len(row.text)
+        if len(ids) >= batch or characters >= _MOST_CHARACTERS:
+            yield Batch(ids, texts)
+            ids, texts, characters = [], [], 0
+    if ids:
+        yield Batch(ids, texts)
+
+
+def iter_features(path: str | Path, n_features: int, batch: int = 1024) -> Iterator[sp.csr_matrix]:
+    """Stream the feature rows of an XML Repository file (`N D L`, then `l,l f:v …`; labels are not looked at).
+
+    Gives matrices of at most `batch` rows and `n_features` columns, those of the model.
+    """
+    lines = open_lines(Path(path))
+    n, width, n_labels = read_header(lines, "documents", "features", "labels")
+    if width > n_features:
+        raise lines.mistake(f"{width} features, but the model knows {n_features}; give it rows made as its training's")
+    for rows in iter_rows(lines, n, width, n_labels):
+        X = rows.matrix(n_features)
+        for start in range(0, X.shape[0], batch):
+            yield X[start : start + batch]
+
+
+def _rows(source: str | Path | IO[bytes]) -> Iterator[Row]:
+    if not isinstance(source, str | Path):
+        return _stream_rows(Lines("the input", source))
+    if str(source) == "-":
+        return _stream_rows(Lines("standard input", sys.stdin.buffer))
+    path = Path(source)
+    ending = suffix(path)
+    if ending == ".txt":
+        return _text_rows(open_lines(path))
+    if ending == ".jsonl":
+        return iter_jsonl(path, labelled=False)
+    if ending in tables.RECORDS:
+        return tables.iter_rows(path, labelled=False)
+    raise DataError(f"cannot tell the format of {path}; name it .txt (one text a line), .jsonl, .csv, .tsv or .parquet")
+
+
+def _stream_rows(lines: Lines) -> Iterator[Row]:
+    rest = iter(lines)
+    n_blank = 0
+    for line in rest:
+        if line and not line.isspace():
+            if line.lstrip().startswith("{"):
+                return jsonl_rows(chain([line], rest), lines.mistake, labelled=False)
+            return _text_rows(chain(repeat("", n_blank), [line], rest))
+        n_blank += 1
+    return _text_rows(repeat("", n_blank))
+
+
+def _text_rows(lines: Iterable[str]) -> Iterator[Row]:
+    return (Row(None, line, []) for line in lines)

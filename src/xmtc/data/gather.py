@@ -1,0 +1,95 @@
+"""Gather: documents one by one → Corpus, with one warning for what was kept though it looks wrong.
+
+Labels are numbered as they come, so that a corpus of any size holds each label string once.
+"""
+
+from __future__ import annotations
+
+import warnings
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from xmtc.core.corpus import Corpus
+from xmtc.core.errors import DataError
+from xmtc.core.labels import Concept, LabelSet
+from xmtc.core.texts import Texts, TextsBuilder
+from xmtc.data.rows import Row
+
+
+class DataWarning(UserWarning):
+    """Something in the data that was kept, but that its owner may want to know."""
+
+
+def gather(rows: Iterable[Row], source: str, concepts: Iterable[Concept] = (), undescribed: int = 0) -> Corpus:
+    """Make a corpus of rows with texts, streaming; `source` names the file in errors.
+
+    `undescribed` counts parents that the labels file names without describing them.
+    """
+    texts, ids = TextsBuilder(), TextsBuilder()
+    id_hashes = array("q")
+    codes, ends = array("i"), array("q", [0])
+    vocabulary: dict[str, int] = {}
+    empty = 0
+    for row in rows:
+        empty += not row.text or row.text.isspace()
+        id = str(len(ids)) if row.id is None else row.id
+        id_hashes.append(hash(id))  # 8 bytes a document instead of a set of strings
+        ids.append(id)
+        texts.append(row.text)
+        codes.extend([vocabulary.setdefault(label, len(vocabulary)) for label in row.labels])
+        ends.append(len(codes))
+    return assemble(
+        source,
+        list(vocabulary),
+        np.asarray(codes, dtype=np.int32),
+        np.asarray(ends, dtype=np.int64),
+        ids=ids.build(),
+        texts=texts.build(),
+        concepts=concepts,
+        kept={
+            "empty texts": empty,
+            "duplicate ids": len(id_hashes) - len(np.unique(np.asarray(id_hashes))),
+            "parents that the labels file does not describe": undescribed,
+        },
+    )
+
+
+def assemble(
+    source: str,
+    vocabulary: Sequence[str],
+    codes: NDArray[np.int32],
+    ends: NDArray[np.int64],
+    *,
+    ids: Texts | None = None,
+    texts: Texts | None = None,
+    X: sp.csr_matrix | None = None,
+    concepts: Iterable[Concept] = (),
+    kept: Mapping[str, int],
+) -> Corpus:
+    """Make a corpus whose document i has the labels `vocabulary[c]` for c in `codes[ends[i]:ends[i + 1]]`.
+
+    Every label of the vocabulary must occur. Refuses a corpus without labels; warns once of what `kept` counts.
+    """
+    n = len(ends) - 1
+    if n == 0:
+        raise DataError(f"{source} holds no documents; check that it is the right file")
+    if len(codes) == 0:
+        raise DataError(f"{source}: none of the {n} documents has a label; check that the labels are in this file")
+    labels = LabelSet.build(vocabulary, concepts)
+    place = np.fromiter((labels.position[label] for label in vocabulary), dtype=np.int32, count=len(vocabulary))
+    Y = sp.csr_matrix((np.ones(len(codes), dtype=np.float32), place[codes], ends), shape=(n, len(labels)))
+    Y.sum_duplicates()
+    Y.data[:] = 1
+    counts = np.bincount(Y.indices, minlength=len(labels))
+    _warn(source, {"documents without labels": int((np.diff(Y.indptr) == 0).sum()), **kept})
+    return Corpus(ids or Texts.pack(map(str, range(n))), texts, X, Y, labels.with_counts(counts))
+
+
+def _warn(source: str, kept: Mapping[str, int]) -> None:
+    found = [f"{noun}: {count:,}" for noun, count in kept.items() if count]
+    if found:
+        warnings.warn(f"{source}: kept {', '.join(found)}", DataWarning, stacklevel=2)

@@ -1,0 +1,45 @@
+"""Native layout: a folder with train.jsonl, test.jsonl and optional dev.jsonl and labels.jsonl, or one .jsonl file.
+
+A document is `{"id"?, "text", "labels": […]}` on one line; labels.jsonl is told in `concepts.py`. Any file may be
+packed as .gz.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+from xmtc.core.corpus import Corpus
+from xmtc.data.concepts import Described, read_concepts
+from xmtc.data.gather import gather
+from xmtc.data.layout import FILE, SPLITS, Files, Layout, find_file, suffix
+from xmtc.data.lines import open_lines
+from xmtc.data.rows import Row, jsonl_rows
+
+LABELS = "labels.jsonl"
+
+
+def find_splits(path: Path, ending: str) -> Mapping[str, Files]:
+    """Return the files of each split `train<ending>` … of a folder, with its labels file; or the file itself."""
+    if path.is_file():
+        return {FILE: (path,)} if suffix(path) == ending else {}
+    labels = find_file(path, LABELS)
+    found = {split: find_file(path, f"{split}{ending}") for split in SPLITS}
+    return {split: (file, labels) if labels else (file,) for split, file in found.items() if file}
+
+
+def read_split(files: Files, rows: Callable[[Path], Iterator[Row]]) -> Corpus:
+    """Read one split: its documents, and the labels file if there is one."""
+    documents, *labels = files
+    described = read_concepts(labels[0]) if labels else Described([], 0)
+    return gather(rows(documents), str(documents), *described)
+
+
+def iter_jsonl(path: Path, labelled: bool = True) -> Iterator[Row]:
+    """Stream the documents of a .jsonl file; `labelled=False` asks for no labels."""
+    lines = open_lines(path)
+    return jsonl_rows(lines, lines.mistake, labelled)
+
+
+LAYOUT = Layout("native", partial(find_splits, ending=".jsonl"), partial(read_split, rows=iter_jsonl))

@@ -1,0 +1,255 @@
+"""Built-in data: the docstrings of installed Python packages → a corpus in the native layout.
+
+Sources are parsed, never imported. A document is a module, class, function or method that has prose in its
+(triple-quoted) docstring: its text is its own name, split into words, and the prose before the parameter section. Its
+labels are the first three prefixes of its module's path (`scipy`, `scipy.sparse`, …) and `arg:<name>` for each of its
+parameters.
+
+Equal texts are one document, with all their labels, which stands where the text was met first: under that module, and
+on that module's side of the split. The split is by a hash of that module, so the documents of a module are all in
+train or all in test. The same package versions give the same bytes.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import re
+import sysconfig
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from xmtc.core.errors import DataError, nearest
+from xmtc.core.labels import Concept
+from xmtc.data.native import LABELS
+from xmtc.data.rows import Row
+from xmtc.data.write import new_folder, open_whole, write_concepts, write_rows
+
+STANDARD_LIBRARY = "python"
+# import name → distribution; what the library and its extras bring along
+PACKAGES = {
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "sklearn": "scikit-learn",
+    "torch": "torch",
+    "transformers": "transformers",
+    "networkx": "networkx",
+    "huggingface_hub": "huggingface_hub",
+    "pydantic": "pydantic",
+    "rich": "rich",
+    "pyarrow": "pyarrow",
+    "accelerate": "accelerate",
+    "joblib": "joblib",
+    "typer": "typer",
+}
+_SKIPPED = {"tests", "test", "testing", "idle_test", "_vendor"}
+_DEPTH = 3  # prefixes of a module's path that are labels
+_TEST_SHARE = 5  # one module in five is test
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What was built; `sha256` is over the bytes of train.jsonl, test.jsonl and labels.jsonl, in that order."""
+
+    sha256: str
+    versions: dict[str, str]
+    documents: dict[str, int]  # of each split
+    labels: int
+
+
+def build_pydocs(
+    out: str | Path,
+    packages: Iterable[str] | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Summary:
+    """Write the corpus into the new folder `out`, with its sha256 and the package versions in about.json.
+
+    `packages` are import names, and "python" for the standard library; without it all of `PACKAGES` that are installed.
+    `progress` is told the files parsed and their total.
+    """
+    versions = _find_packages(packages)
+    folder = new_folder(out)
+    sources = [source for package in versions for source in _sources(package)]
+    found: dict[str, Document] = {}
+    with _no_garbage_collection():
+        for done, source in enumerate(sources, start=1):
+            for document in _documents(source):
+                found.setdefault(document.text, document).labels.update(document.labels)
+            progress(done, len(sources))
+    return _write(folder, list(found.values()), versions)
+
+
+class Source(NamedTuple):
+    """A file to parse."""
+
+    module: str
+    path: Path
+
+
+class Document(NamedTuple):
+    """One docstring."""
+
+    module: str
+    name: str  # with the classes it lies in
+    text: str
+    labels: set[str]
+
+
+def _find_packages(packages: Iterable[str] | None) -> dict[str, str]:
+    """Return import name → version, in order."""
+    known = {STANDARD_LIBRARY: STANDARD_LIBRARY, **PACKAGES}
+    versions = {}
+    for package in known if packages is None else packages:
+        if package not in known:
+            raise DataError(f"pydocs does not know the package {package!r}.{nearest(package, known)}")
+        if package == STANDARD_LIBRARY:
+            versions[package] = platform.python_version()
+        elif importlib.util.find_spec(package) is not None:
+            versions[package] = importlib.metadata.version(known[package])
+        elif packages is not None:
+            raise DataError(f"the package {package!r} is not installed; install it or leave it out")
+    return versions
+
+
+def _sources(package: str) -> Iterator[Source]:
+    """Walk the files of a package in a fixed order, leaving out its tests."""
+    if package == STANDARD_LIBRARY:
+        roots, prefix = [sysconfig.get_path("stdlib")], []
+    else:
+        spec = importlib.util.find_spec(package)
+        roots, prefix = list(spec.submodule_search_locations or []) if spec else [], [package]
+    for root in roots:
+        for folder, folders, files in os.walk(root):
+            folders[:] = sorted(name for name in folders if name.isidentifier() and name not in _SKIPPED)
+            place = Path(folder).relative_to(root).parts
+            for file in sorted(files):
+                name, ending = os.path.splitext(file)
+                if ending == ".py" and name.isidentifier() and not name.startswith("test_") and name != "conftest":
+                    path = [*prefix, *place, *([] if name == "__init__" else [name])]
+                    yield Source(".".join(path), Path(folder, file))
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Syntax trees hold no circles; looking for some takes a third of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _documents(source: Source) -> Iterator[Document]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # odd escapes in other people's strings
+        try:
+            code = source.path.read_bytes()
+            if b'"""' not in code and b"'''" not in code:
+                return  # parsing is what takes long
+            tree = ast.parse(code)
+        except (OSError, SyntaxError, ValueError, RecursionError):
+            return  # a template or another Python's source
+    module = source.module.split(".")
+    prefixes = {".".join(module[:depth]) for depth in range(1, min(_DEPTH, len(module)) + 1)}
+    for node, name in [(tree, ""), *_definitions(tree.body, "")]:
+        prose = _prose(ast.get_docstring(node) or "")
+        if prose:
+            own = (name or source.module).rpartition(".")[2]
+            labels = prefixes | {f"arg:{parameter}" for parameter in _parameters(node)}
+            yield Document(source.module, name, f"{_words(own)}. {prose}", labels)
+
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def _definitions(body: Iterable[ast.AST], outer: str) -> Iterator[tuple[Definition, str]]:
+    """Give classes, functions and methods with their names; functions inside functions have none to be known by."""
+    for node in body:
+        if isinstance(node, Definition):
+            yield node, outer + node.name
+            if isinstance(node, ast.ClassDef):
+                yield from _definitions(node.body, f"{outer}{node.name}.")
+        elif isinstance(node, ast.If | ast.Try | ast.With | ast.ExceptHandler):
+            yield from _definitions(ast.iter_child_nodes(node), outer)
+
+
+def _parameters(node: ast.AST) -> list[str]:
+    """Return the names of a function's parameters; a class has those of its constructor."""
+    if isinstance(node, ast.ClassDef):
+        inits = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"]
+        return _parameters(inits[0]) if inits else []
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return []
+    given = node.args
+    every = [*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg]
+    return [parameter.arg for parameter in every if parameter and parameter.arg not in ("self", "cls")]
+
+
+_HEADINGS = (
+    "parameters|params|other parameters|args|arguments|keyword args|keyword arguments|kwargs|attributes|inputs?"
+    "|returns?|yields|raises|examples?|usage|notes?|see also|references|shape|methods"
+)
+_SECTION = re.compile(
+    rf"^[ \t]*(?:(?:{_HEADINGS})[ \t]*:?[ \t]*\n[ \t]*[-=~^]{{3,}}"  # numpy: underlined
+    rf"|(?:{_HEADINGS})[ \t]*::?[ \t]*$"  # google: with a colon
+    r"|[:@](?:param|arg|type|return|rtype|raise)"  # sphinx, epydoc
+    r"|>>>)",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+def _prose(docstring: str) -> str:
+    """Return what stands before the first section, on one line."""
+    section = _SECTION.search(docstring)
+    return " ".join((docstring[: section.start()] if section else docstring).split())
+
+
+def _words(name: str) -> str:
+    """Split a name into words: "HTTPServer" → "HTTP Server", "read_csv" → "read csv"."""
+    return " ".join(re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_", " ", name).split())
+
+
+def _write(folder: Path, documents: list[Document], versions: dict[str, str]) -> Summary:
+    times: dict[str, int] = {}
+    rows: dict[str, list[Row]] = {"train": [], "test": []}
+    for document in documents:
+        id = f"{document.module}.{document.name}".rstrip(".")
+        times[id] = times.get(id, 0) + 1  # a name may be defined twice, under `if` and `else`
+        unique = id if times[id] == 1 else f"{id}#{times[id]}"
+        rows[_side(document.module)].append(Row(unique, document.text, sorted(document.labels)))
+    labels = sorted(set().union(*(document.labels for document in documents)))
+    for split in rows:
+        write_rows(folder / f"{split}.jsonl", rows[split])
+    write_concepts(folder / LABELS, map(_concept, labels))
+    digest = hashlib.sha256()
+    for name in ("train.jsonl", "test.jsonl", LABELS):
+        digest.update((folder / name).read_bytes())
+    summary = Summary(digest.hexdigest(), versions, {split: len(part) for split, part in rows.items()}, len(labels))
+    with open_whole(folder / "about.json") as file:
+        file.write(json.dumps(asdict(summary), indent=2).encode() + b"\n")
+    return summary
+
+
+def _side(module: str) -> str:
+    hashed = int.from_bytes(hashlib.sha256(module.encode()).digest()[:8], "big")
+    return "test" if hashed % _TEST_SHARE == 0 else "train"
+
+
+def _concept(label: str) -> Concept:
+    _, colon, parameter = label.partition(":")
+    if colon:
+        return Concept(label, name=f"argument {parameter}")
+    above = label.rpartition(".")[0]
+    return Concept(label, name=label, parents=(above,) if above else ())

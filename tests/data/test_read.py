@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from xmtc.data.read import LAYOUTS, detect, read_corpus, splits
+
+GOOD = '{"text": "t", "labels": ["a"]}\n'
+
+
+def test_unknown_split_says_what_is_there(tmp_path: Path, refusal) -> None:
+    (tmp_path / "train.jsonl").write_text(GOOD)
+    (tmp_path / "test.jsonl").write_text(GOOD)
+    message = refusal(read_corpus, tmp_path, "tests")
+    assert message == f"{tmp_path} has no split 'tests'; it has train, test. Did you mean 'test'?"
+    assert refusal(read_corpus, tmp_path, "dev").startswith(f"{tmp_path} has no split 'dev'; it has train, test.")
+
+
+def test_missing_path_suggests_the_nearest(tmp_path: Path, refusal) -> None:
+    (tmp_path / "eurlex").mkdir()
+    message = refusal(read_corpus, tmp_path / "eurlx")
+    assert message == f"{tmp_path / 'eurlx'} does not exist. Did you mean 'eurlex'?"
+    assert refusal(detect, tmp_path / "no" / "where").endswith("does not exist. Check the path.")
+
+
+def test_unknown_layouts_say_what_was_found(tmp_path: Path, refusal) -> None:
+    assert "it holds nothing" in refusal(read_corpus, tmp_path)
+    (tmp_path / "notes.md").touch()
+    assert refusal(splits, tmp_path).startswith(f"{tmp_path} has no known layout (it holds notes.md)")
+    assert refusal(detect, tmp_path / "notes.md").startswith(f"{tmp_path / 'notes.md'} has no known format; name it")
+    assert "does not exist" in refusal(read_corpus, tmp_path / "notes.md" / "deeper")
+    assert "cannot read" in refusal(read_corpus, tmp_path / ("x" * 5000))
+
+
+def test_layouts_have_names_of_their_own() -> None:
+    names = [layout.name for layout in LAYOUTS]
+    assert len(set(names)) == len(names)
+
+
+def test_native_wins_over_other_files_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text(GOOD)
+    (tmp_path / "about.json").write_text("{}")
+    (tmp_path / "train.csv").write_text("broken")
+    (tmp_path / "train.txt").write_text("broken")
+    assert detect(tmp_path) == "native"
+    assert len(read_corpus(tmp_path)) == 1
+
+
+def test_shared_data_sets(shared_data: Path) -> None:
+    assert splits(shared_data / "eurlex57k") == ["train", "dev", "test"]
+    tate = read_corpus(shared_data / "tate")
+    assert (len(tate), tate.labels.n_labels) == (47_021, 14_386)
+    cooking = read_corpus(shared_data / "cooking", "test")
+    assert len(cooking) == 3_000
