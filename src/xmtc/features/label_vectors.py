@@ -1,0 +1,173 @@
+"""Label vectors: what labels look like, from their documents (PIFA) or from their own text.
+
+Enters a corpus's features and labels, or a label set and a function that embeds texts. Leaves one row of length 1 a
+label, zero where nothing is known of it. Knows no encoder: `embed` is handed down by the methods.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Literal
+from urllib.parse import unquote
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+from numpy.typing import NDArray
+
+from xmtc.core.errors import ConfigError, DataError
+from xmtc.core.labels import LabelSet
+from xmtc.core.parallel import run
+from xmtc.features.cluster_select import nth_smallest
+
+Weighting = Literal["plain", "sqrt"]
+Ints = NDArray[np.integer]
+Floats = NDArray[np.floating]
+
+_TASK_ENTRIES = 1_000_000  # about how many entries one task adds up: some milliseconds of work
+
+
+def pifa(X: sp.csr_matrix, Y: sp.csr_matrix, weighting: Weighting = "plain", top: int | None = None) -> sp.csr_matrix:
+    """Return the (labels × features) float32 matrix of positive instance feature aggregates, rows of length 1.
+
+    Label l's row is Σ a_i x_i over the documents i that have l, normalised. `weighting` "plain" takes a_i = 1 (the
+    X-BERT paper, AttentionXML, LightXML, Bonsai); "sqrt" takes a_i = 1/√(labels of document i) (the code of X-BERT,
+    X-Transformer and PECOS), so that documents with many labels count less. A label without documents has an empty
+    row. `top` keeps each label's `top` entries of largest magnitude (of equals, the earlier feature) and normalises
+    those: it bounds memory when labels are many.
+
+    X is (documents × features). Every stored entry of Y (documents × labels) is a label of a document, whatever its
+    value.
+    """
+    if X.shape[0] != Y.shape[0]:
+        raise DataError(f"got features of {X.shape[0]} documents and labels of {Y.shape[0]}; both must list the same")
+    if top is not None and top < 1:
+        raise ConfigError(f"top must be at least 1, or None to keep every entry; got {top}")
+    per_label = Y.tocsc()
+    starts, documents = per_label.indptr.astype(np.int64), per_label.indices.astype(np.int32, copy=False)
+    indptr, indices = X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False)
+    data = X.data.astype(np.float32, copy=False)
+    weights = np.ones(Y.shape[0]) if weighting == "plain" else 1 / np.sqrt(np.maximum(np.diff(Y.indptr), 1))
+    keep = X.shape[1] if top is None else top
+
+    def aggregate(block: tuple[int, int]) -> tuple[Ints, Ints, Floats]:
+        first, last = block
+        return _aggregate(starts[first : last + 1], documents, weights, indptr, indices, data, X.shape[1], keep)
+
+    added = np.concatenate([[0], np.cumsum(np.diff(indptr)[documents])])[starts]
+    parts = run(aggregate, _cut(added))
+    sizes, columns, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return sp.csr_matrix(
+        (values, columns, np.concatenate([[0], np.cumsum(sizes)])), shape=(Y.shape[1], X.shape[1]), dtype=np.float32
+    )
+
+
+def label_texts(labels: LabelSet) -> list[str]:
+    """Return one text for each label with parameters: its name, alternatives and description.
+
+    As in X-BERT, URL escapes are resolved, punctuation becomes spaces, and a label left without words is "unk".
+    """
+    texts = []
+    for i in range(labels.n_labels):
+        text = unquote(" ".join([labels.names[i], *labels.alternatives[i], labels.descriptions[i]]))
+        texts.append(" ".join(re.sub(r"[\W_]", " ", text).split()) or "unk")
+    return texts
+
+
+def embed_labels(labels: LabelSet, embed: Callable[[list[str]], NDArray]) -> NDArray[np.float32]:
+    """Return the (labels × d) embeddings of the labels' texts, rows of length 1, for labels with parameters.
+
+    `embed` turns a list of texts into an array with one row a text.
+    """
+    vectors = np.array(embed(label_texts(labels)), dtype=np.float32)
+    if vectors.ndim != 2 or len(vectors) != labels.n_labels or not np.isfinite(vectors).all():
+        raise DataError(f"embed must return {labels.n_labels} rows of finite numbers; got shape {vectors.shape}")
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors /= np.where(lengths > 0, lengths, 1)
+    return vectors
+
+
+def _cut(added: Ints) -> list[tuple[int, int]]:
+    """Cut labels into blocks of about equal work; before label l, `added[l]` entries are added up."""
+    marks = np.arange(_TASK_ENTRIES, added[-1], _TASK_ENTRIES)
+    bounds = np.unique(np.concatenate([[0], np.searchsorted(added, marks), [len(added) - 1]])).tolist()
+    return list(pairwise(bounds)) or [(0, 0)]
+
+
+@njit(nogil=True, cache=True)
+def _aggregate(
+    starts: Ints,
+    documents: Ints,
+    weights: Floats,
+    indptr: Ints,
+    indices: Ints,
+    data: Floats,
+    n_features: int,
+    keep: int,
+) -> tuple[Ints, Ints, Floats]:
+    """Add up the rows of each label's documents; return the labels' entry counts, columns (ascending) and values."""
+    n_labels = len(starts) - 1
+    sizes = np.zeros(n_labels, np.int64)
+    columns = np.empty(1024, np.int32)
+    values = np.empty(1024, np.float32)
+    sums = np.zeros(n_features, np.float64)
+    seen = np.zeros(n_features, np.bool_)
+    touched = np.empty(n_features + 1, np.int32)
+    filled = 0
+    for label in range(n_labels):
+        n_touched = 0
+        for at in range(starts[label], starts[label + 1]):
+            document = documents[at]
+            weight = weights[document]
+            for entry in range(indptr[document], indptr[document + 1]):
+                column = indices[entry]
+                touched[n_touched] = column  # without a branch, which the processor would guess wrong
+                n_touched += not seen[column]
+                seen[column] = True
+                sums[column] += weight * data[entry]
+        own = np.sort(touched[:n_touched])
+        kept = _largest(own, sums, keep) if n_touched > keep else own
+        square = 0.0
+        for column in kept:
+            square += sums[column] ** 2
+        scale = 1 / np.sqrt(square) if square > 0 else 0.0
+        if filled + len(kept) > len(columns):
+            columns = _enlarged(columns, filled, filled + len(kept))
+            values = _enlarged(values, filled, filled + len(kept))
+        for column in kept:
+            columns[filled] = column
+            values[filled] = sums[column] * scale
+            filled += 1
+        sizes[label] = len(kept)
+        for column in own:
+            sums[column] = 0
+            seen[column] = False
+    return sizes, columns[:filled].copy(), values[:filled].copy()
+
+
+@njit(nogil=True, cache=True)
+def _largest(columns: Ints, sums: Floats, keep: int) -> Ints:
+    """Return the `keep` columns with the largest |sum|, in the given order; of equals, the first ones."""
+    magnitudes = np.abs(sums[columns])
+    least = nth_smallest(magnitudes, len(columns) - keep)
+    room = keep - np.sum(magnitudes > least)
+    kept = np.empty(keep, columns.dtype)
+    n_kept = 0
+    for i in range(len(columns)):
+        if magnitudes[i] == least and room > 0:
+            room -= 1
+        elif magnitudes[i] <= least:
+            continue
+        kept[n_kept] = columns[i]
+        n_kept += 1
+    return kept
+
+
+@njit(nogil=True, cache=True)
+def _enlarged(array: NDArray, filled: int, needed: int) -> NDArray:
+    """Return a larger copy, with room for at least `needed` items."""
+    larger = np.empty(max(needed, 2 * len(array)), array.dtype)
+    larger[:filled] = array[:filled]
+    return larger
