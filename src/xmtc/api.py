@@ -93,6 +93,7 @@ def evaluate(
     """
     ranking = rank_corpus(model, corpus, 5, progress)
     aligned = corpus.align(model.labels)
+    progress.stage("scoring")
     return metrics.evaluate(
         ranking,
         aligned.Y,
@@ -124,6 +125,7 @@ def compare(
             mode=truth,
             propensity=propensity or _propensity(next(iter(models.values()))),
         )
+    progress.stage("scoring")
     return bootstrap.compare(found)
 
 

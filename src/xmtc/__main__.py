@@ -1,0 +1,7 @@
+"""`python -m xmtc` is the command line."""
+
+import sys
+
+from xmtc.app.cli import main
+
+sys.exit(main())

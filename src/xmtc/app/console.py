@@ -1,0 +1,52 @@
+"""The terminal: how results are printed, and how text is made fit for it. Knows no commands and no models."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from rich.console import Console
+
+_PIPE_WIDTH = 120  # columns of a table that goes to a file
+
+
+def out() -> Console:
+    """Return the console for results."""
+    terminal = sys.stdout.isatty()
+    return Console(file=sys.stdout, width=None if terminal else _PIPE_WIDTH, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON value as one line of stdout."""
+    print(json_line(value))
+
+
+def json_line(value: Any) -> str:
+    """Return a value as JSON on one line."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def one_line(text: str, width: int = 100) -> str:
+    """Return the beginning of a text as one line that no terminal can trip over."""
+    start = text[: 4 * width]
+    line = " ".join(printable(start).split())
+    return line if len(line) <= width and len(text) == len(start) else line[: width - 1].rstrip() + "…"
+
+
+def printable(text: str) -> str:
+    """Return a text with spaces for line ends and control characters; every character keeps its place."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def duration(seconds: float) -> str:
+    """Return a duration for people."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def megabytes(n_bytes: int) -> str:
+    """Return a size for people."""
+    return f"{n_bytes / 1e6:,.1f} MB"

@@ -1,0 +1,57 @@
+"""Arguments and options that several commands share, so that they are spelt and explained once."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from xmtc.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from xmtc.core.metrics import Propensity
+
+
+class Truth(str, Enum):
+    """Which labels count as true."""
+
+    all = "all"
+    known = "known"
+
+
+ModelFolder = Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a trained model.")]
+ModelFolders = Annotated[list[str], typer.Argument(metavar="MODEL...", help="Folders of two trained models or more.")]
+Out = Annotated[str, typer.Option("--out", metavar="FOLDER", help="Folder to write; it must not exist yet.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a model that exists at --out.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Split = Annotated[str, typer.Option("--split", metavar="NAME", help="Split of a folder; a file is taken whole.")]
+TruthOption = Annotated[
+    Truth,
+    typer.Option("--truth", help="all: labels unseen in training stay in the truth; known: they are dropped."),
+]
+PropensityOption = Annotated[
+    str | None,
+    typer.Option("--propensity", metavar="A,B", help="Propensity of PSP@k; the model's own (0.55,1.5) by default."),
+]
+
+
+def parse_numbers(text: str, option: str, example: str) -> list[float]:
+    """Read numbers separated by commas."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ConfigError(f"{option} takes numbers separated by commas, such as {example}; got {text!r}") from None
+
+
+def parse_propensity(text: str | None) -> Propensity | None:
+    """Read "A,B"; None leaves the choice to the model."""
+    from xmtc.core.config import build
+    from xmtc.core.metrics import Propensity
+
+    if text is None:
+        return None
+    numbers = parse_numbers(text, "--propensity", "0.55,1.5")
+    if len(numbers) != 2:
+        raise ConfigError(f"--propensity takes two numbers A,B, such as 0.55,1.5; got {text!r}")
+    return build(Propensity, dict(zip("AB", numbers, strict=True)))

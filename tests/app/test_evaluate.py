@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.app.conftest import fails, write_lines, xmtc
+from xmtc import api
+from xmtc.core.metrics import Propensity
+
+
+def test_json_is_what_the_library_measures(model: Path, data: Path) -> None:
+    result = xmtc("evaluate", model, data, "--json")
+    assert (result.code, result.err) == (0, "")
+    report = api.evaluate(api.load(model), api.read_corpus(data, "test"))
+    found = result.json
+    assert {"metrics", "intervals", "n", "n_labels", "propensity", "truth", "model", "data"} <= set(found)
+    assert found["metrics"] == report.metrics
+    assert found["intervals"] == {key: list(interval) for key, interval in report.intervals.items()}
+    assert set(found["intervals"]) == set(found["metrics"])
+    assert found["metrics"]["P@1"] > 90
+    assert (found["n"], found["n_labels"], found["truth"]) == (40, 5, "all")
+    assert found["propensity"] == {"A": 0.55, "B": 1.5, "N": 120}
+    assert (found["model"], found["data"]) == (str(model), str(data))
+
+
+def test_options_reach_the_metrics(model: Path, data: Path) -> None:
+    found = xmtc("evaluate", model, data, "--truth", "known", "--propensity", "0.5,0.4", "--json").json
+    assert (found["truth"], found["propensity"]) == ("known", {"A": 0.5, "B": 0.4, "N": 120})
+    expected = api.evaluate(api.load(model), api.read_corpus(data, "test"), "known", Propensity(A=0.5, B=0.4))
+    assert found["metrics"] == expected.metrics
+    assert found["metrics"] != xmtc("evaluate", model, data, "--json").json["metrics"]
+
+
+def test_split_names_a_folders_split_and_a_file_is_itself(model: Path, data: Path) -> None:
+    assert xmtc("evaluate", model, data, "--split", "train", "--json").json["n"] == 120
+    assert xmtc("evaluate", model, data / "train.jsonl", "--json").json["n"] == 120
+
+
+def test_the_table_shows_scores_bins_and_what_was_used(model: Path, data: Path) -> None:
+    result = xmtc("evaluate", model, data)
+    report = xmtc("evaluate", model, data, "--json").json
+    assert (result.code, result.err) == (0, "")
+    for key in ("P@1", "PSP@5", "nDCG@3", "macro-F@5/medium", "coverage@5/medium"):
+        assert f"{report['metrics'][key]:.2f} [" in result.out
+    assert "truth all" in result.out
+    assert "1 of them were never seen in training" in result.out
+    assert "A = 0.55, B = 1.5" in result.out
+    labels = next(line for line in result.out.splitlines() if line.split()[:1] == ["labels"])
+    assert labels.split()[1:] == ["0", "5", "0"]
+
+
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        (["--split", "tset"], "Did you mean 'test'?"),
+        (["--propensity", "0.5"], "two numbers"),
+        (["--propensity", "a,b"], "0.55,1.5"),
+        (["--propensity", "0.5,-1"], "'B'"),
+        (["--truth", "none"], "'known'"),
+    ],
+)
+def test_mistakes(model: Path, data: Path, options: list[str], hint: str) -> None:
+    assert hint in fails("evaluate", model, data, *options)
+
+
+def test_comparison_is_what_the_library_finds(model: Path, other_model: Path, data: Path) -> None:
+    result = xmtc("compare", model, other_model, "--data", data, "--json")
+    assert (result.code, result.err) == (0, "")
+    models = {str(folder): api.load(folder) for folder in (model, other_model)}
+    expected = api.compare(models, api.read_corpus(data, "test")).to_json()
+    assert result.json == {**expected, "truth": "all", "data": str(data)}
+
+
+def test_comparison_table(model: Path, other_model: Path, data: Path, tmp_path: Path) -> None:
+    twin, poor = tmp_path / "twin", tmp_path / "poor"
+    assert xmtc("train", data, "--out", twin).code == 0
+    write_lines(tmp_path / "nothing.jsonl", ({"text": "regulation", "labels": [f"t{1 + i % 5}"]} for i in range(20)))
+    assert xmtc("train", tmp_path / "nothing.jsonl", "--out", poor).code == 0
+    result = xmtc("compare", model, twin, poor, "--data", data)
+    assert (result.code, result.err) == (0, "")
+    rows = [line.split() for line in result.out.splitlines() if line.split()[:1] == ["P@1"]]
+    assert len(rows) == 3  # all side by side, then each with the first
+    assert rows[1][-1] == "undecided"
+    assert rows[1][3] == "+0.00"
+    assert rows[2][-1] == "worse"
+    assert rows[2][3].startswith("-")
+
+
+def test_comparison_needs_two_models(model: Path, data: Path) -> None:
+    assert "two" in fails("compare", model, "--data", data)
+    assert "two" in fails("compare", model, model, "--data", data)
