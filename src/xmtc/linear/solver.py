@@ -28,7 +28,7 @@ class SolverConfig(Settings):
 
     C: float = Field(1.0, gt=0, description="weight of the loss against the regulariser")
     tolerance: float = Field(0.1, gt=0, description="stop when the projected gradients of all labels lie this close")
-    passes: int = Field(20, ge=1, description="passes over the rows at most")
+    passes: int = Field(10, ge=1, description="passes over the rows at most")
     bias: float = Field(1.0, ge=0, description="value of the constant feature; 0 for none")
     prune: float = Field(0.1, ge=0, description="weights smaller than this are dropped")
 

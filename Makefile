@@ -1,0 +1,48 @@
+# `make demo` and `make test` each do all their own set-up: .venv, with the versions of constraints.txt.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: help demo test lint format clean
+
+help:
+	@echo "make demo    train, rank, evaluate and explain on built-in data, offline"
+	@echo "make test    lint, then all tests but the slow ones"
+	@echo "make lint    ruff and mypy"
+	@echo "make format  rewrite the sources as ruff wants them"
+	@echo "make clean   remove .venv and caches"
+	@echo "PYTHON=python3.12 make …  chooses the Python of a new .venv"
+
+demo: $(INSTALLED)
+	$(BIN)/xmtc demo
+
+test: lint
+	$(BIN)/pytest
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache
+	find src tests -name __pycache__ -prune -exec rm -rf {} +
+
+# One .venv for all targets: the demo reads the docstrings of the packages in it, so it must hold the same everywhere.
+# --no-compile: compiling every module takes longer than all else; Python compiles those that are used.
+$(INSTALLED): pyproject.toml constraints.txt
+	@command -v "$(PYTHON)" >/dev/null || \
+		{ echo "error: no $(PYTHON) here; install Python 3.10 or newer, or name one: make PYTHON=…" >&2; exit 1; }
+	@"$(PYTHON)" -c "import sys; sys.exit(sys.version_info < (3, 10))" || \
+		{ echo "error: $(PYTHON) is older than Python 3.10; name a newer one: make PYTHON=…" >&2; exit 1; }
+	@"$(PYTHON)" -c "import ensurepip, venv" 2>/dev/null || \
+		{ echo "error: $(PYTHON) cannot make a venv; on Debian and Ubuntu, install python3-venv" >&2; exit 1; }
+	@echo "setting up .venv: a minute or two, the first time"
+	@"$(PYTHON)" -m venv .venv
+	@$(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt -e ".[dev,neural]"
+	@touch $@

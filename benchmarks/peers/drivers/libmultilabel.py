@@ -1,0 +1,54 @@
+"""LibMultiLabel's linear tree, through its Python API."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import libmultilabel.linear as linear
+import numpy as np
+import psutil
+
+from benchmarks.machine import Clock, folder_mb, versions
+from benchmarks.peers.drivers.job import Job, matrix, write_top
+from benchmarks.process import Found, serve
+
+_BATCH = 256  # documents whose scores for all labels, dense, are held at a time
+
+
+def train(job: Job) -> Found:
+    """Cluster, train, and save as it saves its own pipelines."""
+    X, Y = matrix(job, "X.train").astype(np.float64), matrix(job, "Y.train").astype(np.float64)
+    settings = job["settings"]
+    psutil.cpu_count = lambda logical=True: job["threads"]
+    np.random.seed(job["seed"])  # the generator that it draws from
+    with Clock() as clock:
+        model = linear.train_tree(Y, X, settings["options"], K=settings["K"], dmax=settings["dmax"], verbose=False)
+        linear.save_pipeline(job["model"], None, model)
+    return {
+        "seconds": clock.seconds,
+        "model_mb": folder_mb(job["model"]),
+        "packages": versions(["libmultilabel", "liblinear-multicore", "sparsekmeans"]),
+    }
+
+
+def predict(job: Job) -> Found:
+    """Rank all test documents, some at a time."""
+    X = matrix(job, "X.test").astype(np.float64)
+    k, width = job["k"], job["settings"]["beam_width"]
+    with Clock() as load:
+        _, model = linear.load_pipeline(str(Path(job["model"], "linear_pipeline.pickle")))
+    rows = []
+    with Clock() as clock:
+        for start in range(0, X.shape[0], _BATCH):
+            values = model.predict_values(X[start : start + _BATCH], beam_width=width)
+            best = np.argsort(-values, axis=1, kind="stable")[:, :k]
+            rows += [
+                [(label, score) for label, score in zip(labels.tolist(), found[labels].tolist(), strict=True) if score]
+                for labels, found in zip(best, values, strict=True)  # a score of 0 says that the search left it out
+            ]
+    write_top(job, rows)
+    return {"seconds": clock.seconds, "load_seconds": load.seconds}
+
+
+if __name__ == "__main__":
+    serve({"train": train, "predict": predict})

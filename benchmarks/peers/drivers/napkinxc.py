@@ -1,0 +1,34 @@
+"""napkinXC's probabilistic label tree, through its Python API."""
+
+from __future__ import annotations
+
+from napkinxc.models import PLT
+
+from benchmarks.machine import Clock, folder_mb, versions
+from benchmarks.peers.drivers.job import Job, matrix, write_top
+from benchmarks.process import Found, serve
+
+
+def train(job: Job) -> Found:
+    """Train; the model is written while it is trained."""
+    X, Y = matrix(job, "X.train"), matrix(job, "Y.train")
+    model = PLT(job["model"], threads=job["threads"], seed=job["seed"])
+    with Clock() as clock:
+        model.fit(X, Y)
+    return {"seconds": clock.seconds, "model_mb": folder_mb(job["model"]), "packages": versions(["napkinxc"])}
+
+
+def predict(job: Job) -> Found:
+    """Rank all test documents in one call."""
+    X = matrix(job, "X.test")
+    model = PLT(job["model"], threads=job["threads"], seed=job["seed"])
+    with Clock() as load:
+        model.load()
+    with Clock() as clock:
+        rows = model.predict_proba(X, top_k=job["k"])
+    write_top(job, rows)
+    return {"seconds": clock.seconds, "load_seconds": load.seconds}
+
+
+if __name__ == "__main__":
+    serve({"train": train, "predict": predict})

@@ -1,0 +1,58 @@
+"""omikuji, through its Python API."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import omikuji
+import scipy.sparse as sp
+
+from benchmarks.machine import Clock, folder_mb, versions
+from benchmarks.peers.drivers.job import Job, matrix, write_top
+from benchmarks.process import Found, serve
+
+
+def train(job: Job) -> Found:
+    """Train on a file in the XML Repository's layout; writing that file is not timed, reading it is."""
+    file = Path(job["data"], "train.txt")
+    _write(file, matrix(job, "X.train"), matrix(job, "Y.train"))
+    Path(job["model"]).mkdir(parents=True, exist_ok=True)
+    settings = omikuji.Model.default_hyper_param()
+    with Clock() as clock:
+        omikuji.Model.train_on_data(str(file), settings, n_threads=job["threads"]).save(job["model"])
+    return {"seconds": clock.seconds, "model_mb": folder_mb(job["model"]), "packages": versions(["omikuji"])}
+
+
+def predict(job: Job) -> Found:
+    """Rank one document at a time, from as many Python threads as asked for."""
+    X = matrix(job, "X.test")
+    rows = [
+        list(zip(X.indices[start:stop].tolist(), X.data[start:stop].tolist(), strict=True))
+        for start, stop in zip(X.indptr[:-1], X.indptr[1:], strict=True)
+    ]
+    with Clock() as load:
+        model = omikuji.Model.load(job["model"])
+    model.init_prediction_thread_pool(job["threads"])
+
+    def rank(part: np.ndarray) -> list[list[tuple[int, float]]]:
+        return [model.predict(rows[i], beam_size=job["settings"]["beam_size"], top_k=job["k"]) for i in part]
+
+    with Clock() as clock, ThreadPoolExecutor(job["threads"]) as pool:
+        parts = list(pool.map(rank, np.array_split(np.arange(len(rows)), job["threads"])))
+    write_top(job, [row for part in parts for row in part])
+    return {"seconds": clock.seconds, "load_seconds": load.seconds}
+
+
+def _write(path: Path, X: sp.csr_matrix, Y: sp.csr_matrix) -> None:
+    with path.open("w") as file:
+        file.write(f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}\n")
+        for x, y in zip(X, Y, strict=True):
+            labels = ",".join(map(str, y.indices.tolist()))
+            features = " ".join(f"{i}:{v:.7g}" for i, v in zip(x.indices.tolist(), x.data.tolist(), strict=True))
+            file.write(f"{labels} {features}\n")
+
+
+if __name__ == "__main__":
+    serve({"train": train, "predict": predict})

@@ -1,0 +1,51 @@
+"""The shared problem: the matrices that every rival trains on, and the truth that all are scored against.
+
+Features are those of xmtc's linear method with its default settings (scikit-learn's TF-IDF, sublinear, min_df 2). The
+columns of Y are the labels that occur in train; a label first met in test cannot be ranked by anybody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from xmtc.api import read_corpus
+from xmtc.core.labels import LabelSet
+from xmtc.core.texts import Texts
+from xmtc.features.tfidf import Tfidf
+from xmtc.methods.linear import Config
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One data set, as rivals see it (`folder`) and as it is scored (the rest)."""
+
+    folder: Path  # X.train.npz, Y.train.npz, X.test.npz
+    train: str  # fingerprints of the two splits
+    test: str
+    truth: sp.csr_matrix  # (test documents × label entries)
+    labels: LabelSet  # of training, then those first met in test
+    n_documents: int  # training documents, for the propensities
+
+
+def export(data: Path, folder: Path, *, write: bool = True) -> Problem:
+    """Read a data set and, if `write`, put its matrices into `folder`."""
+    train, test = read_corpus(data, "train"), read_corpus(data, "test")
+    if write:
+        _write_matrices(train.texts, train.Y[:, : train.labels.n_labels], test.texts, folder)
+    aligned = test.align(train.labels)
+    return Problem(folder, train.fingerprint(), test.fingerprint(), aligned.Y, aligned.labels, len(train))
+
+
+def _write_matrices(train: Texts | None, Y: sp.csr_matrix, test: Texts | None, folder: Path) -> None:
+    assert train is not None  # every set of the benchmarks has texts
+    assert test is not None
+    folder.mkdir(parents=True, exist_ok=True)
+    tfidf, X = Tfidf.fit_transform(train, Config().tfidf)
+    labelled = np.flatnonzero(np.diff(Y.indptr))  # as xmtc does: a document without labels teaches nothing
+    sp.save_npz(folder / "X.train.npz", sp.csr_matrix(X[labelled]), compressed=False)
+    sp.save_npz(folder / "Y.train.npz", sp.csr_matrix(Y[labelled], dtype=np.float32), compressed=False)
+    sp.save_npz(folder / "X.test.npz", sp.csr_matrix(tfidf.transform(test)), compressed=False)

@@ -1,0 +1,90 @@
+"""The rivals: what to install, what to call, with which settings; and the environments they live in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.process import PhaseError, one_line
+
+_PATIENCE = 1800  # seconds that an installation may take
+
+
+@dataclass(frozen=True)
+class Rival:
+    """One rival; `drivers/<name>.py` calls it."""
+
+    name: str
+    title: str
+    requirements: tuple[str, ...]  # of one pip call
+    check: str  # an import that succeeds when it is installed
+    settings: dict[str, Any] = field(default_factory=dict)  # all else is the rival's own default
+    notes: tuple[str, ...] = ()
+
+
+RIVALS = {
+    rival.name: rival
+    for rival in (
+        Rival(
+            "omikuji",
+            "omikuji (Parabel, 3 trees)",
+            ("omikuji", "scikit-learn", "scipy", "numpy"),
+            "import omikuji, scipy",
+            {"beam_size": 10},
+            (
+                "its Python API trains from a text file only: reading it is part of the training time",
+                "its Python API has no batch call: two Python threads loop over the documents",
+                "its Python API takes no seed: two runs differ",
+            ),
+        ),
+        Rival(
+            "pecos",
+            "PECOS XR-Linear",
+            ("torch==2.13.0", "libpecos"),  # in one call: libpecos alone would bring another torch
+            "from pecos.xmc.xlinear.model import XLinearModel",
+            {"nr_splits": 16, "negative_sampling_scheme": "tfn", "threshold": 0.1, "beam_size": 10},
+        ),
+        Rival(
+            "napkinxc",
+            "napkinXC PLT",
+            ("napkinxc", "scikit-learn", "scipy", "numpy"),
+            "from napkinxc.models import PLT; import scipy",
+        ),
+        Rival(
+            "libmultilabel",
+            "LibMultiLabel linear tree",
+            ("libmultilabel",),
+            "import libmultilabel.linear",
+            {"options": "-s 1 -B 1 -e 0.1 -q", "K": 100, "dmax": 10, "beam_width": 10},
+            ("it asks psutil for the number of cores: that answer is replaced by the number of threads",),
+        ),
+    )
+}
+
+
+def ready(rival: Rival, work: Path) -> Path:
+    """Return the Python of the rival's environment in <work>/<rival>, which is made first if it does not work."""
+    home = work / rival.name
+    python = home / ("Scripts" if os.name == "nt" else "bin") / "python"
+    if not python.exists() or not _works(python, rival):
+        _call([sys.executable, "-m", "venv", str(home)])
+        _call([str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *rival.requirements])
+        _call([str(python), "-c", rival.check])
+    return python
+
+
+def _works(python: Path, rival: Rival) -> bool:
+    return subprocess.run([str(python), "-c", rival.check], capture_output=True, check=False).returncode == 0
+
+
+def _call(command: list[str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)
+    except subprocess.TimeoutExpired:
+        raise PhaseError(f"not finished after {_PATIENCE} s") from None
+    if done.returncode:
+        raise PhaseError(one_line(done.stderr) or f"ended with code {done.returncode}")

@@ -1,0 +1,73 @@
+"""Results: JSON files and rankings below benchmarks/results. Knows their places and shapes, not what they mean."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.machine import ROOT
+from xmtc.core.ranking import Ranking
+
+RESULTS = ROOT / "benchmarks" / "results"
+OURS = "xmtc-linear"  # the ranking that rivals are compared with
+WIDTH = 20  # labels ranked for each test document
+_LARGEST = 1 << 20  # bytes of a ranking's file: the repository holds it
+
+
+def write_result(kind: str, name: str, result: dict[str, Any]) -> Path:
+    """Write results/<kind>/<name>.json, with numbers rounded to what a table could need."""
+    path = RESULTS / kind / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(_rounded(result), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return path
+
+
+def read_result(kind: str, name: str) -> dict[str, Any] | None:
+    """Return results/<kind>/<name>.json, None where it was never written."""
+    path = RESULTS / kind / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def write_ranking(name: str, who: str, ranking: Ranking) -> dict[str, Any]:
+    """Store a ranking of a set's test documents, as wide as fits 1 MiB; return its sha256 and width."""
+    path = _ranking_path(name, who)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for width in (WIDTH, 10, 5):
+        ids = ranking.top(width).labels.astype(np.int32)
+        np.savez_compressed(path, ids=ids, scores=ranking.top(width).scores.astype(np.float16))
+        if path.stat().st_size <= _LARGEST:
+            break
+    return {"sha256": _sha256(ids), "k": int(ids.shape[1])}
+
+
+def read_ranking(name: str, who: str, sha256: str) -> Ranking | None:
+    """Return the ranking that a result speaks of, None where another one is stored, or none."""
+    path = _ranking_path(name, who)
+    if not path.is_file():
+        return None
+    with np.load(path, allow_pickle=False) as arrays:
+        ids, scores = arrays["ids"], arrays["scores"].astype(np.float32)
+    return Ranking(ids, scores) if _sha256(ids) == sha256 else None
+
+
+def _ranking_path(name: str, who: str) -> Path:
+    return RESULTS / "rankings" / name / f"{who}.npz"
+
+
+def _sha256(ids: NDArray[np.int32]) -> str:
+    return hashlib.sha256(np.ascontiguousarray(ids, dtype="<i4").tobytes()).hexdigest()
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 4)
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(item) for item in value]
+    return value

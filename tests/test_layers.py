@@ -1,0 +1,185 @@
+"""Imports point down only (the drawing of layers in docs/ARCHITECTURE.md), and the sparse path needs no torch."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import xmtc
+
+SOURCES = Path(xmtc.__file__).parent
+
+# room (or module beside the rooms) → what it may import of xmtc, besides itself
+MAY_IMPORT = {
+    "core": set(),
+    "data": {"core"},
+    "features": {"core"},
+    "linear": {"core", "data", "features"},
+    "neural": {"core", "data", "features"},
+    "methods": {"core", "data", "features", "linear", "neural"},
+    "api": {"core", "data", "methods"},
+    "sklearn": {"core", "api"},
+    "app": {"core", "data", "api"},
+    "__init__": {"core", "api"},
+    "__main__": {"app"},
+}
+CORE_PACKAGES = {"numpy", "scipy", "pydantic", "safetensors", "tomli"}
+NEURAL_PACKAGES = {"torch", "transformers", "accelerate"}
+NEURAL_ROOMS = {"neural", "methods"}
+VAGUE = {"utils", "util", "common", "base", "helpers", "helper", "misc"}
+
+
+def name_of(path: Path) -> str:
+    """The dotted name of a module under SOURCES."""
+    parts = ("xmtc", *path.relative_to(SOURCES).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(path): path for path in sorted(SOURCES.rglob("*.py"))}
+PACKAGES = {name for name, path in MODULES.items() if path.stem == "__init__"}
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else "__init__"
+
+
+def imported(module: str, source: str) -> Iterator[tuple[int, str]]:
+    """(line, module) of every import, also inside functions, and of every string that names a module of xmtc."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            package = module if module in PACKAGES else module.rpartition(".")[0]
+            above = package.split(".")[: package.count(".") + 2 - node.level] if node.level else []
+            origin = ".".join([*above, *filter(None, [node.module])])
+            yield from ((node.lineno, resolve(origin, alias.name)) for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and is_module(node.value):
+            yield node.lineno, node.value
+
+
+def resolve(origin: str, name: str) -> str:
+    """The module that `from origin import name` reads: a submodule, or where xmtc's public name lives."""
+    if origin == "xmtc" and name in xmtc._PUBLIC:
+        return xmtc._PUBLIC[name]
+    return f"{origin}.{name}" if f"{origin}.{name}" in MODULES else origin
+
+
+def is_module(text: str) -> bool:
+    return re.fullmatch(r"xmtc(\.\w+)+", text) is not None and text in MODULES
+
+
+def violations(module: str, source: str) -> list[str]:
+    room = room_of(module)
+    found = []
+    for line, target in imported(module, source):
+        package = target.split(".")[0]
+        if target == "xmtc":  # the bare package holds the version and lazy names; `resolve` follows the names
+            continue
+        if package == "xmtc":
+            inside = room_of(target)
+            sibling_method = room == inside == "methods" and target not in (module, "xmtc.methods")
+            if sibling_method or (inside != room and inside not in MAY_IMPORT[room]):
+                found.append(f"{module}:{line} imports {target}")
+        elif (package in NEURAL_PACKAGES and room not in NEURAL_ROOMS) or (room == "core" and not fits_core(target)):
+            found.append(f"{module}:{line} imports {target}")
+    return found
+
+
+def fits_core(target: str) -> bool:
+    package = target.split(".")[0]
+    if package == "safetensors":  # its torch side is not for core
+        return target == "safetensors.numpy"
+    return package in CORE_PACKAGES or package in sys.stdlib_module_names or package == "tomllib"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_point_down(module: str) -> None:
+    assert violations(module, MODULES[module].read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("xmtc.core.labels", "from xmtc.data.read import read_corpus"),
+        ("xmtc.core.labels", "from xmtc import train"),
+        ("xmtc.core.labels", "def f():\n    import numba"),
+        ("xmtc.core.labels", "from ..data import read"),
+        ("xmtc.core.storage", "from safetensors.torch import save"),
+        ("xmtc.data.read", "from xmtc.features.tfidf import Tfidf"),
+        ("xmtc.features.tfidf", "from transformers import AutoTokenizer"),
+        ("xmtc.linear.tree", "import xmtc.neural.trainer"),
+        ("xmtc.neural.trainer", "import xmtc.linear.tree"),
+        ("xmtc.methods.linear", "from xmtc.methods.ensemble import join"),
+        ("xmtc.methods.linear", "from . import ensemble"),
+        ("xmtc.methods.linear", "import xmtc.api"),
+        ("xmtc.api", "from xmtc.linear.tree import train_tree"),
+        ("xmtc.app.cli", "import_module('xmtc.methods.linear')"),
+    ],
+)
+def test_an_import_upwards_or_sideways_is_found(module: str, source: str) -> None:
+    assert len(violations(module, source)) == 1
+
+
+def test_every_room_has_its_rule() -> None:
+    assert {room_of(module) for module in MODULES} <= set(MAY_IMPORT)
+
+
+def test_no_module_has_a_vague_name() -> None:
+    assert [name for name in MODULES if VAGUE & set(name.split("."))] == []
+
+
+def test_import_loads_nothing_heavy() -> None:
+    heavy = {"torch", "transformers", "accelerate", "numba", "scipy"}
+    assert run(f"import sys, xmtc; print(*({heavy} & sys.modules.keys()))").split() == []
+
+
+def test_core_loads_neither_torch_nor_numba() -> None:
+    modules = ", ".join(name for name in MODULES if room_of(name) == "core")
+    heavy = NEURAL_PACKAGES | {"numba"}
+    assert run(f"import sys, {modules}; print(*({heavy} & sys.modules.keys()))").split() == []
+
+
+HIDE_TORCH = f"""
+import sys
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {NEURAL_PACKAGES}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Hidden())
+"""
+
+SPARSE_PATH = """
+import xmtc
+
+texts = ["sugar imports from abroad", "quotas for imports of sugar", "fishing boats", "fleets and fishing rights"]
+corpus = xmtc.Corpus.from_lists(texts, [["sugar"], ["sugar", "trade"], ["fish"], ["fish"]])
+model = xmtc.train(corpus, method="linear", out=sys.argv[1])
+loaded = xmtc.load(sys.argv[1])
+for one in (model, loaded):
+    print(*(named[0][0] for named in one.rank(["sugar", "fishing"], k=2).named(one.labels)))
+print(xmtc.evaluate(loaded, corpus)["P@1"])
+"""
+
+
+def test_sparse_path_works_without_torch(tmp_path: Path) -> None:
+    lines = run(HIDE_TORCH + SPARSE_PATH, str(tmp_path / "model")).splitlines()
+    assert lines == ["sugar fish", "sugar fish", "100.0"]
+
+
+def test_command_line_starts_without_torch() -> None:
+    assert run(HIDE_TORCH + "import xmtc.app.cli; print('started')") == "started\n"
+
+
+def run(code: str, *arguments: str) -> str:
+    """What a new Python prints."""
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

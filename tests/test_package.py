@@ -1,0 +1,133 @@
+"""What is shipped: version, public names, recipes, pins, and what the wheel holds."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import xmtc
+from xmtc import api
+from xmtc.core.config import build, merge, read_toml
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = Path(xmtc.__file__).parent
+PROJECT = read_toml(ROOT / "pyproject.toml")["project"]
+RECIPES = [path.relative_to(PACKAGE / "recipes") for path in sorted((PACKAGE / "recipes").rglob("*.toml"))]
+
+
+def test_version_is_one() -> None:
+    assert PROJECT["version"] == xmtc.__version__
+    assert f"## {xmtc.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", xmtc.__all__)
+def test_public_name_resolves(name: str) -> None:
+    assert getattr(xmtc, name).__name__ == name
+    assert name in dir(xmtc)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'trian'"):
+        _ = xmtc.trian
+
+
+@pytest.mark.parametrize("module", sorted(set(xmtc._PUBLIC.values())))
+def test_public_definitions_have_docstrings(module: str) -> None:
+    # read, not imported: a dataclass without a docstring is given its signature as one
+    path = Path(importlib.import_module(module).__file__ or "")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree)
+    assert [name for name, node in public_definitions(tree) if not ast.get_docstring(node)] == []
+
+
+def public_definitions(
+    node: ast.Module | ast.ClassDef,
+) -> Iterator[tuple[str, ast.ClassDef | ast.FunctionDef]]:
+    for child in node.body:
+        if isinstance(child, (ast.ClassDef, ast.FunctionDef)) and not child.name.startswith("_"):
+            yield child.name, child
+            if isinstance(child, ast.ClassDef):
+                yield from public_definitions(child)
+
+
+def test_there_are_recipes() -> None:
+    assert Path("linear/three-trees.toml") in RECIPES
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=str)
+def test_recipe_is_valid(path: Path) -> None:
+    method, settings = api.read_recipe(path.with_suffix("").as_posix())
+    assert method == path.parts[0]
+    assert settings, "a recipe that sets nothing"
+    if method != "linear":
+        pytest.importorskip("torch", reason="neural methods need torch")
+    config = build(importlib.import_module(api.METHODS[method]).Config, settings)
+    assert merge(config.model_dump(), settings) == config.model_dump(), "the config holds something else"
+
+
+def test_published_propensities() -> None:
+    assert api.read_recipe("linear/amazon-670k")[1]["propensity"] == {"A": 0.6, "B": 2.6}
+    assert api.read_recipe("linear/wiki-500k")[1]["propensity"] == {"A": 0.5, "B": 0.4}
+
+
+def test_every_dependency_is_pinned() -> None:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    here = {canonicalize_name(pin.name): pin for pin in pins if pin.marker is None or pin.marker.evaluate()}
+    assert needed() - here.keys() == set()
+    for requirement in declared():
+        pin = here.get(canonicalize_name(requirement.name))
+        if pin is not None:
+            (version,) = (specifier.version for specifier in pin.specifier)
+            assert requirement.specifier.contains(version), f"{pin} is outside {requirement}"
+
+
+def declared() -> Iterator[Requirement]:
+    """What pyproject.toml asks for on this Python, extras included."""
+    lists = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    for requirement in (Requirement(line) for lines in lists for line in lines):
+        if requirement.name != "xmtc" and (requirement.marker is None or requirement.marker.evaluate()):
+            yield requirement
+
+
+def needed() -> set[str]:
+    """Names of all that is declared and of what that needs in turn, as far as it is installed here."""
+    seen: set[tuple[str, str]] = set()
+    queue = [(requirement.name, "") for requirement in declared()]
+    while queue:
+        name, extra = queue.pop()
+        if (name, extra) in seen:
+            continue
+        seen.add((name, extra))
+        try:
+            lines = metadata.requires(name) or []
+        except metadata.PackageNotFoundError:
+            continue
+        for requirement in map(Requirement, lines):
+            if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
+                queue += [(requirement.name, one) for one in ("", *requirement.extras)]
+    return {canonicalize_name(name) for name, _ in seen}
+
+
+def test_wheel_holds_types_and_recipes_and_no_caches(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling", reason="hatchling builds the wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        licences = [archive.read(name) for name in names if name.endswith("licenses/LICENSE")]
+    assert {"xmtc/py.typed", *(f"xmtc/recipes/{path.as_posix()}" for path in RECIPES)} <= names
+    assert [name for name in names if "__pycache__" in name or name.startswith("tests")] == []
+    assert licences == [(ROOT / "LICENSE").read_bytes()]
