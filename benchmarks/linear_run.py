@@ -65,7 +65,7 @@ def rank(job: Found) -> Found:
         "seconds": {"read": read.seconds, "load": load.seconds, "first": first.seconds, "rank": every.seconds},
         "documents_per_second": len(corpus) / every.seconds,
         "data": {"test": corpus.fingerprint(), "documents": len(corpus)},
-        "ranking": write_ranking(job["set"], OURS, ranking),
+        "ranking": write_ranking(job["set"], OURS, ranking.labels, ranking.scores),
         "reports": reports,
     }
 

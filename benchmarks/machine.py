@@ -1,7 +1,7 @@
 """The machine: what it is, how busy others keep it, how long a piece of work takes and how much memory.
 
-Uses the standard library alone, because the rivals' environments import it too. Where the system does not tell
-(/proc is Linux), a fact is None.
+Uses the standard library alone, because the rivals' environments import it too. Needs a POSIX system; how busy others
+are, Linux alone tells.
 """
 
 from __future__ import annotations
@@ -108,9 +108,9 @@ class Watch:
 def _wait_until_quiet(patience: float, sample: float = 2) -> float:
     """Wait until all processes together use less than an eighth of the machine; return the seconds waited."""
     start = time.perf_counter()
-    while (before := _cpu_of_all()) is not None:
+    while time.perf_counter() - start + sample <= patience and (before := _cpu_of_all()) is not None:
         time.sleep(sample)
-        if (_cpu_of_all() or 0) - before < sample * cores() / 8 or time.perf_counter() - start + sample > patience:
+        if (_cpu_of_all() or 0) - before < sample * cores() / 8:
             break
     return time.perf_counter() - start
 

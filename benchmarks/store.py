@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.machine import ROOT
-from xmtc.core.ranking import Ranking
 
 RESULTS = ROOT / "benchmarks" / "results"
 OURS = "xmtc-linear"  # the ranking that rivals are compared with
@@ -33,26 +32,30 @@ def read_result(kind: str, name: str) -> dict[str, Any] | None:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
-def write_ranking(name: str, who: str, ranking: Ranking) -> dict[str, Any]:
-    """Store a ranking of a set's test documents, as wide as fits 1 MiB; return its sha256 and width."""
+def write_ranking(
+    name: str, who: str, ids: NDArray[np.integer], scores: NDArray[np.floating] | None = None
+) -> dict[str, Any]:
+    """Store the label ids ranked for a set's test documents, as wide as fits 1 MiB; return their sha256 and width."""
     path = _ranking_path(name, who)
     path.parent.mkdir(parents=True, exist_ok=True)
     for width in (WIDTH, 10, 5):
-        ids = ranking.top(width).labels.astype(np.int32)
-        np.savez_compressed(path, ids=ids, scores=ranking.top(width).scores.astype(np.float16))
+        kept = {"ids": ids[:, :width].astype(np.int32)}
+        if scores is not None:
+            kept["scores"] = scores[:, :width].astype(np.float16)
+        np.savez_compressed(path, **kept)  # type: ignore[arg-type]
         if path.stat().st_size <= _LARGEST:
             break
-    return {"sha256": _sha256(ids), "k": int(ids.shape[1])}
+    return {"sha256": _sha256(kept["ids"]), "k": int(kept["ids"].shape[1])}
 
 
-def read_ranking(name: str, who: str, sha256: str) -> Ranking | None:
-    """Return the ranking that a result speaks of, None where another one is stored, or none."""
+def read_ranking(name: str, who: str, sha256: str) -> NDArray[np.int32] | None:
+    """Return the label ids that a result speaks of, None where others are stored, or none."""
     path = _ranking_path(name, who)
     if not path.is_file():
         return None
     with np.load(path, allow_pickle=False) as arrays:
-        ids, scores = arrays["ids"], arrays["scores"].astype(np.float32)
-    return Ranking(ids, scores) if _sha256(ids) == sha256 else None
+        ids = arrays["ids"]
+    return ids if _sha256(ids) == sha256 else None
 
 
 def _ranking_path(name: str, who: str) -> Path:

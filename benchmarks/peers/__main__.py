@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,6 @@ from benchmarks.process import Limits, PhaseError, run
 from benchmarks.sets import data_folder, locate
 from benchmarks.store import WIDTH, read_result, write_ranking, write_result
 from xmtc.core.errors import ConfigError, XmtcError, nearest
-from xmtc.core.ranking import Ranking
 
 
 def main() -> int:
@@ -53,9 +53,7 @@ def _run_set(name: str, folder: Path, chosen: list[Rival], work: Path, options: 
         raise ConfigError(f"no result of xmtc on {name}; run python -m benchmarks.linear {name} first")
     problem = export(folder, work / "data" / name, write=bool(chosen))
     if (problem.train, problem.test) != (linear["data"]["train"], linear["data"]["test"]):
-        raise ConfigError(
-            f"xmtc's result on {name} is of other documents; run python -m benchmarks.linear {name} again"
-        )
+        raise ConfigError(f"xmtc's result is of another {name}; run python -m benchmarks.linear {name} again")
     known = (read_result("peers", name) or {"rivals": {}})["rivals"]
     for rival in chosen:
         known[rival.name] = _run_rival(name, rival, problem, work, options)
@@ -73,7 +71,7 @@ def _run_rival(name: str, rival: Rival, problem: Problem, work: Path, options: a
         "notes": list(rival.notes),
         "facts": machine.facts(options.threads, options.seed),
     }
-    model, top = work / "models" / name / rival.name, work / "models" / name / f"{rival.name}.npz"
+    model, top = work / "models" / name / rival.name, work / "models" / name / f"{rival.name}.npy"
     job = {
         "data": str(problem.folder),
         "model": str(model),
@@ -83,6 +81,7 @@ def _run_rival(name: str, rival: Rival, problem: Problem, work: Path, options: a
         "seed": options.seed,
         "settings": rival.settings,
     }
+    shutil.rmtree(model, ignore_errors=True)  # an earlier run's
     limits = Limits(options.timeout, options.patience)
     phase = "install"
     try:
@@ -91,8 +90,8 @@ def _run_rival(name: str, rival: Rival, problem: Problem, work: Path, options: a
             record[phase] = run(python, f"benchmarks.peers.drivers.{rival.name}", phase, job, limits)
     except PhaseError as error:
         return {**record, "error": f"{phase}: {error}"}
-    with np.load(top, allow_pickle=False) as found:
-        record["ranking"] = write_ranking(name, rival.name, Ranking(found["ids"], found["scores"]))
+    record["facts"] |= {key: record["train"].pop(key) for key in ("python", "packages")}
+    record["ranking"] = write_ranking(name, rival.name, np.load(top, allow_pickle=False))
     return record
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -69,7 +68,7 @@ RIVALS = {
 def ready(rival: Rival, work: Path) -> Path:
     """Return the Python of the rival's environment in <work>/<rival>, which is made first if it does not work."""
     home = work / rival.name
-    python = home / ("Scripts" if os.name == "nt" else "bin") / "python"
+    python = home / "bin" / "python"
     if not python.exists() or not _works(python, rival):
         _call([sys.executable, "-m", "venv", str(home)])
         _call([str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *rival.requirements])

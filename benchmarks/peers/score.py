@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from benchmarks.peers.export import Problem
 from benchmarks.store import OURS, read_ranking
 from xmtc.core import bootstrap, metrics
@@ -45,7 +48,8 @@ def score(name: str, problem: Problem, linear: dict[str, Any], rivals: dict[str,
     }
 
 
-def _collect(ranking: Ranking, problem: Problem) -> metrics.Statistics:
+def _collect(ids: NDArray[np.int32], problem: Problem) -> metrics.Statistics:
+    ranking = Ranking(ids, np.zeros(ids.shape, dtype=np.float32))  # metrics look at the order alone
     return metrics.collect(ranking, problem.truth, problem.labels, problem.n_documents, mode="known")
 
 

@@ -11,9 +11,8 @@ import scipy.sparse as sp
 from xmtc.core.config import build
 from xmtc.core.errors import ConfigError, DataError
 from xmtc.core.partition import LabelTree, Partition
-from xmtc.features import cluster_plan, cluster_rounds, clustering
+from xmtc.features import cluster_rounds
 from xmtc.features.cluster_kernels import rows_of, seed_pair
-from xmtc.features.cluster_select import nth_smallest
 from xmtc.features.clustering import (
     ClusterConfig,
     MeansConfig,
@@ -138,66 +137,9 @@ def test_planted_groups_are_recovered():
             assert same_groups(tree.level(3), groups)
 
 
-def test_planted_groups_are_recovered_by_k_means_of_any_number():
-    vectors, groups = planted(depth=3, size=20, seed=0)
-    kept = groups < 3
-    recovered = [same_groups(balanced_kmeans(vectors[kept], 3, seed), groups[kept]) for seed in range(10)]
-    assert sum(recovered) >= 8  # all but those whose first centres fall into one group
-
-
 def same_groups(partition: Partition, groups: np.ndarray) -> bool:
     pairs = set(zip(partition.parents.tolist(), groups.tolist(), strict=True))
     return len(pairs) == partition.n_clusters == len(set(groups.tolist()))
-
-
-def naive_kmeans(vectors, n_clusters: int, seed: int, means: MeansConfig) -> list[int]:
-    rows = dense(vectors)
-    n = len(rows)
-    filled = np.flatnonzero((rows != 0).any(axis=1))
-    candidates = filled if len(filled) >= n_clusters else np.arange(n)
-    clusters = [[int(i)] for i in np.random.default_rng(seed).permutation(candidates)[:n_clusters]]
-    sides: list[int] = []
-    for _ in range(means.max_iterations):
-        centres = np.stack([centre(rows[cluster], means.metric) for cluster in clusters])
-        near = rows @ centres.T - (0.5 * (centres**2).sum(axis=1) if means.metric == "euclidean" else 0)
-        best = np.sort(near, axis=1)
-        old, sides = sides, [-1] * n
-        clusters = [[] for _ in range(n_clusters)]
-        for i in sorted(range(n), key=lambda i: (best[i, -2] - best[i, -1], i)):
-            full = sum(len(cluster) > n // n_clusters for cluster in clusters)
-            limit = n // n_clusters + (full < n % n_clusters)
-            nearest = max(
-                (c for c in range(n_clusters) if len(clusters[c]) < limit), key=lambda c, i=i: (near[i, c], -c)
-            )
-            clusters[nearest].append(i)
-            sides[i] = nearest
-        if sides == old:
-            break
-    return sides
-
-
-@pytest.mark.parametrize("metric", ["spherical", "euclidean"])
-@pytest.mark.parametrize("sparse", [True, False])
-def test_k_means_agree_with_a_naive_implementation(metric, sparse):
-    means = MeansConfig(metric=metric)
-    for n, n_clusters in ((3, 3), (10, 3), (50, 7), (100, 6), (53, 11)):
-        vectors = random_rows(n, seed=n, sparse=sparse)
-        vectors = vectors[np.arange(n) % 10 > 0] if n > 3 else vectors  # equal zero rows may be told apart by rounding
-        partition = balanced_kmeans(vectors, n_clusters, 1, means)
-        assert partition.parents.tolist() == naive_kmeans(vectors, n_clusters, 1, means)
-
-
-@pytest.mark.parametrize("limit", [clustering._KWAY_LIMIT, 0])
-def test_k_clusters_are_full_to_within_one(monkeypatch, limit):
-    monkeypatch.setattr(clustering, "_KWAY_LIMIT", limit)  # 0: in binary splits whatever the number
-    for n in (1, 2, 5, 16, 33, 100):
-        vectors = random_rows(n, seed=n)
-        for n_clusters in {1, 2, 3, 4, 7, 8, 12, n - 1, n} & set(range(1, n + 1)):
-            partition = balanced_kmeans(vectors, n_clusters, 0)
-            sizes = np.bincount(partition.parents, minlength=n_clusters)
-            assert partition.n_clusters == len(sizes) == n_clusters
-            assert partition.parents.dtype == np.int32
-            assert {*sizes} <= {n // n_clusters, -(-n // n_clusters)}
 
 
 def test_powers_of_two_are_recursive_two_means():
@@ -225,13 +167,6 @@ def test_splits_to_a_size_carry_leaves_that_are_small_enough():
             assert partition.n_clusters == len(sizes)
 
 
-def test_cluster_numbers_of_the_papers():
-    # METHODS 1.5: LightXML's rule gives these numbers of clusters for a limit of 100
-    for n_labels, n_clusters in ((3_956, 64), (13_330, 256), (30_938, 512), (501_070, 8_192), (670_091, 8_192)):
-        plan = cluster_plan.plan_halves(n_labels, 100)
-        assert len(cluster_plan.bounds(n_labels, plan)) - 1 == len(plan) + 1 == n_clusters
-
-
 @pytest.mark.parametrize("rows", [np.zeros((37, 4)), np.ones((37, 4)), np.eye(37)], ids=["zero", "identical", "apart"])
 @pytest.mark.parametrize("metric", ["spherical", "euclidean"])
 def test_rows_that_nothing_tells_apart_are_still_balanced(rows, metric):
@@ -252,15 +187,6 @@ def test_labels_without_documents_are_spread_where_there_is_room():
         left, right = balanced_two_means(given, np.arange(51), 0)
         assert (len(left), len(right)) == (25, 26)
         assert len(set(groups[left[left < 40]])) == len(set(groups[right[right < 40]])) == 1
-
-
-def test_nth_smallest_is_that_of_a_sort():
-    rng = np.random.default_rng(0)
-    for n in (1, 2, 3, 10, 101):
-        for values in (rng.random(n), np.ones(n), np.arange(n) * 1.0, -np.arange(n) * 1.0, rng.integers(0, 3, n) * 1.0):
-            given = values.copy()
-            assert [nth_smallest(values, i) for i in range(n)] == sorted(values)
-            assert np.array_equal(given, values)
 
 
 def check_tree(tree: LabelTree, n_labels: int, size: int, branching: int) -> None:
@@ -299,16 +225,6 @@ def test_tree_of_a_power_of_two_is_that_of_merged_binary_leaves():
     assert np.array_equal(tree.parents[1], np.arange(256) // 16)
     assert np.array_equal(tree.parents[2], balanced_kmeans(vectors, 256, 5).parents)
     assert np.array_equal(tree.parents[2], split_to_size(vectors, 4, 5).parents)
-
-
-def test_plans_of_large_trees_even_out_their_levels():
-    nodes, levels = cluster_plan.plan_tree(670_000, 20_938, 16)
-    assert len(nodes) == 20_937
-    sizes = np.diff(cluster_plan.bounds(670_000, nodes))
-    assert {*sizes} == {31, 32}
-    widest = [np.bincount(parents).max() for parents in levels]
-    assert len(levels) == 4
-    assert max(widest) <= 13  # 13⁴ is the first fourth power that reaches 20,938
 
 
 def digest_of_trees() -> bytes:

@@ -162,7 +162,7 @@ def test_threads_and_blocks_do_not_show(monkeypatch, ngrams):
     texts = Texts.pack([*random_texts(300), *(f"{text} ΑΣ É" for text in random_texts(100, seed=2))])
     config = TfidfConfig(ngrams=ngrams)
     results = []
-    for threads, block_bytes, wave in ((1, 1 << 22, 32), (1, 500, 3), (2, 500, 3), (5, 777, 1)):
+    for threads, block_bytes, wave in ((1, 1 << 21, 64), (1, 500, 3), (2, 500, 3), (5, 777, 1)):
         monkeypatch.setenv("XMTC_THREADS", str(threads))
         monkeypatch.setattr(blocks, "BLOCK_BYTES", block_bytes)
         monkeypatch.setattr(vocabulary, "_WAVE", wave)
@@ -210,6 +210,7 @@ def test_arrays_that_do_not_fit_are_refused(damage):
         (["", "?", "a b"], "none of the 3 texts holds a word"),
         (["one", "two"], "no word occurs in 2 or more of the 2 documents; lower min_df"),
         ("one string", "put it in a list"),
+        (["one", None], "text 1 is not a string but NoneType"),
     ],
 )
 def test_mistakes_are_told(texts, message):

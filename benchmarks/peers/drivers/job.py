@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import platform
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
+from benchmarks.machine import versions
+from benchmarks.process import Found
 
 Job = dict[str, Any]
 
@@ -16,12 +21,14 @@ def matrix(job: Job, name: str) -> sp.csr_matrix:
     return sp.csr_matrix(sp.load_npz(Path(job["data"], f"{name}.npz")), dtype=np.float32)
 
 
-def write_top(job: Job, rows: list[list[tuple[int, float]]]) -> None:
-    """Store each document's (label, score) pairs, best first; short rows are padded with label −1."""
-    k = job["k"]
-    ids = np.full((len(rows), k), -1, dtype=np.int32)
-    scores = np.full((len(rows), k), -np.inf, dtype=np.float32)
+def write_top(job: Job, rows: Sequence[Sequence[int]]) -> None:
+    """Store each document's labels, best first; short rows are padded with −1."""
+    ids = np.full((len(rows), job["k"]), -1, dtype=np.int32)
     for i, row in enumerate(rows):
-        for place, (label, score) in enumerate(row[:k]):
-            ids[i, place], scores[i, place] = label, score
-    np.savez(job["top"], ids=ids, scores=scores)
+        ids[i, : len(row)] = row
+    np.save(job["top"], ids)
+
+
+def environment(*packages: str) -> Found:
+    """Return the versions of Python, numpy, scipy and the rival's packages."""
+    return {"python": platform.python_version(), "packages": versions([*packages, "numpy", "scipy"])}

@@ -8,8 +8,8 @@ import libmultilabel.linear as linear
 import numpy as np
 import psutil
 
-from benchmarks.machine import Clock, folder_mb, versions
-from benchmarks.peers.drivers.job import Job, matrix, write_top
+from benchmarks.machine import Clock, folder_mb
+from benchmarks.peers.drivers.job import Job, environment, matrix, write_top
 from benchmarks.process import Found, serve
 
 _BATCH = 256  # documents whose scores for all labels, dense, are held at a time
@@ -27,7 +27,7 @@ def train(job: Job) -> Found:
     return {
         "seconds": clock.seconds,
         "model_mb": folder_mb(job["model"]),
-        "packages": versions(["libmultilabel", "liblinear-multicore", "sparsekmeans"]),
+        **environment("libmultilabel", "liblinear-multicore", "sparsekmeans"),
     }
 
 
@@ -42,10 +42,8 @@ def predict(job: Job) -> Found:
         for start in range(0, X.shape[0], _BATCH):
             values = model.predict_values(X[start : start + _BATCH], beam_width=width)
             best = np.argsort(-values, axis=1, kind="stable")[:, :k]
-            rows += [
-                [(label, score) for label, score in zip(labels.tolist(), found[labels].tolist(), strict=True) if score]
-                for labels, found in zip(best, values, strict=True)  # a score of 0 says that the search left it out
-            ]
+            # a score of 0 says that the search left the label out
+            rows += [labels[found[labels] > 0] for labels, found in zip(best, values, strict=True)]
     write_top(job, rows)
     return {"seconds": clock.seconds, "load_seconds": load.seconds}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from napkinxc.models import PLT
 
-from benchmarks.machine import Clock, folder_mb, versions
-from benchmarks.peers.drivers.job import Job, matrix, write_top
+from benchmarks.machine import Clock, folder_mb
+from benchmarks.peers.drivers.job import Job, environment, matrix, write_top
 from benchmarks.process import Found, serve
 
 
@@ -15,7 +15,7 @@ def train(job: Job) -> Found:
     model = PLT(job["model"], threads=job["threads"], seed=job["seed"])
     with Clock() as clock:
         model.fit(X, Y)
-    return {"seconds": clock.seconds, "model_mb": folder_mb(job["model"]), "packages": versions(["napkinxc"])}
+    return {"seconds": clock.seconds, "model_mb": folder_mb(job["model"]), **environment("napkinxc")}
 
 
 def predict(job: Job) -> Found:
@@ -25,7 +25,7 @@ def predict(job: Job) -> Found:
     with Clock() as load:
         model.load()
     with Clock() as clock:
-        rows = model.predict_proba(X, top_k=job["k"])
+        rows = model.predict(X, top_k=job["k"])
     write_top(job, rows)
     return {"seconds": clock.seconds, "load_seconds": load.seconds}
 

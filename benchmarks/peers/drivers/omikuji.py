@@ -9,8 +9,8 @@ import numpy as np
 import omikuji
 import scipy.sparse as sp
 
-from benchmarks.machine import Clock, folder_mb, versions
-from benchmarks.peers.drivers.job import Job, matrix, write_top
+from benchmarks.machine import Clock, folder_mb
+from benchmarks.peers.drivers.job import Job, environment, matrix, write_top
 from benchmarks.process import Found, serve
 
 
@@ -22,7 +22,7 @@ def train(job: Job) -> Found:
     settings = omikuji.Model.default_hyper_param()
     with Clock() as clock:
         omikuji.Model.train_on_data(str(file), settings, n_threads=job["threads"]).save(job["model"])
-    return {"seconds": clock.seconds, "model_mb": folder_mb(job["model"]), "packages": versions(["omikuji"])}
+    return {"seconds": clock.seconds, "model_mb": folder_mb(job["model"]), **environment("omikuji")}
 
 
 def predict(job: Job) -> Found:
@@ -37,11 +37,12 @@ def predict(job: Job) -> Found:
     model.init_prediction_thread_pool(job["threads"])
 
     def rank(part: np.ndarray) -> list[list[tuple[int, float]]]:
-        return [model.predict(rows[i], beam_size=job["settings"]["beam_size"], top_k=job["k"]) for i in part]
+        beam = job["settings"]["beam_size"]
+        return [model.predict(rows[i], beam_size=beam, top_k=job["k"]) for i in part]
 
     with Clock() as clock, ThreadPoolExecutor(job["threads"]) as pool:
         parts = list(pool.map(rank, np.array_split(np.arange(len(rows)), job["threads"])))
-    write_top(job, [row for part in parts for row in part])
+    write_top(job, [[label for label, _ in row] for part in parts for row in part])
     return {"seconds": clock.seconds, "load_seconds": load.seconds}
 
 
@@ -50,8 +51,8 @@ def _write(path: Path, X: sp.csr_matrix, Y: sp.csr_matrix) -> None:
         file.write(f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}\n")
         for x, y in zip(X, Y, strict=True):
             labels = ",".join(map(str, y.indices.tolist()))
-            features = " ".join(f"{i}:{v:.7g}" for i, v in zip(x.indices.tolist(), x.data.tolist(), strict=True))
-            file.write(f"{labels} {features}\n")
+            features = (f"{i}:{v:.7g}" for i, v in zip(x.indices.tolist(), x.data.tolist(), strict=True))
+            file.write(" ".join([labels, *features]) + "\n")  # a blank at the end of a line is refused
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ import numpy as np
 from pecos.xmc import Indexer, LabelEmbeddingFactory
 from pecos.xmc.xlinear.model import XLinearModel
 
-from benchmarks.machine import Clock, folder_mb, versions
-from benchmarks.peers.drivers.job import Job, matrix, write_top
+from benchmarks.machine import Clock, folder_mb
+from benchmarks.peers.drivers.job import Job, environment, matrix, write_top
 from benchmarks.process import Found, serve
 
 
@@ -38,7 +38,7 @@ def train(job: Job) -> Found:
         "seconds": clock.seconds,
         "cluster_seconds": cluster.seconds,
         "model_mb": folder_mb(job["model"]),
-        "packages": versions(["libpecos", "torch"]),
+        **environment("libpecos", "torch"),
     }
 
 
@@ -49,11 +49,7 @@ def predict(job: Job) -> Found:
         model = XLinearModel.load(job["model"], is_predict_only=True)
     with Clock() as clock:
         found = model.predict(X, beam_size=job["settings"]["beam_size"], only_topk=job["k"], threads=job["threads"])
-    rows = []
-    for row in found.tocsr():
-        order = np.argsort(-row.data, kind="stable")
-        rows.append(list(zip(row.indices[order].tolist(), row.data[order].tolist(), strict=True)))
-    write_top(job, rows)
+    write_top(job, [row.indices[np.argsort(-row.data, kind="stable")] for row in found.tocsr()])
     return {"seconds": clock.seconds, "load_seconds": load.seconds}
 
 

@@ -11,7 +11,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from xmtc.core.errors import XmtcError
@@ -68,8 +68,9 @@ def _run(arguments: list[str]) -> int:
 
 
 def _tell(line: str) -> None:
-    """Write one line to stderr, whatever the message holds."""
-    print(" ".join(line.split()), file=sys.stderr)
+    """Write one line to stderr, whatever the message holds; that nobody reads it is no reason to stop."""
+    with suppress(OSError):
+        print(" ".join(line.split()), file=sys.stderr, flush=True)
 
 
 def _use_utf8() -> None:

@@ -75,7 +75,7 @@ def _usage_mistake(error: Any) -> str:
     """What is wrong with the arguments, with the nearest right name and where to look."""
     context = error.ctx
     path = context.command_path if context else "xmtc"
-    message = error.format_message().rstrip(".")
+    message = error.format_message().replace("Value error, ", "").rstrip(".")
     known = getattr(context.command, "commands", {}) if context else {}
     if option := getattr(error, "option_name", None) if hasattr(error, "possibilities") else None:
         options = [name for parameter in context.command.params for name in parameter.opts] if context else []

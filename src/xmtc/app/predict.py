@@ -75,11 +75,12 @@ def _source(texts: list[str], path: str | None) -> list[str] | str:
         raise ConfigError("give either TEXT or --input, not both")
     for i, text in enumerate(texts, start=1):
         check_utf8(text, f"TEXT {i}")
-    if not texts and path is None:
-        if sys.stdin is None or sys.stdin.isatty():
-            raise ConfigError("nothing to tag; give TEXT, or --input FILE, or pipe documents to standard input")
-        return "-"
-    return texts or path or "-"
+    if texts:
+        return texts
+    closed = sys.stdin is None
+    if (path is None and (closed or sys.stdin.isatty())) or (path == "-" and closed):
+        raise ConfigError("nothing to tag; give TEXT, or --input FILE, or pipe documents to standard input")
+    return path or "-"
 
 
 def check_utf8(text: str, name: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from rich.console import Console
 from rich.progress import BarColumn, ProgressColumn, Task, TaskID, TextColumn
@@ -63,8 +63,9 @@ class PlainProgress(Progress):
         self.say(f"{self._name}: {share}, {rate:,.0f}/s")
 
     def say(self, fact: str) -> None:
-        """Tell a fact."""
-        print(one_line(fact, 300), file=sys.stderr, flush=True)
+        """Tell a fact; that nobody reads it is no reason to stop."""
+        with suppress(OSError):
+            print(one_line(fact, 300), file=sys.stderr, flush=True)
 
     def finish(self) -> None:
         """End the stage."""

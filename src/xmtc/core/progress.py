@@ -12,6 +12,9 @@ class Progress:
     def step(self, done: int, total: int) -> None:
         """`done` of `total` units of the stage are finished."""
 
+    def note(self, text: str) -> None:
+        """A few words that stand beside the stage's bar until the next ones."""
+
     def say(self, fact: str) -> None:
         """Something the user should know of this run, in one line."""
 

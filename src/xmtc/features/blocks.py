@@ -11,7 +11,7 @@ from xmtc.core.texts import Texts
 from xmtc.features.letters import Letters, build_letters
 from xmtc.features.words_kernel import documents_with
 
-BLOCK_BYTES = 1 << 22
+BLOCK_BYTES = 1 << 21
 
 
 class Block(NamedTuple):

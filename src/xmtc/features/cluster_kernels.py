@@ -77,7 +77,7 @@ def split_nodes(rows: Rows, order: Ints, nodes: Ints, seed: int, n_columns: int,
         before = -np.inf
         for turn in range(rule.max_iterations):
             sides[:] = chosen
-            if turn < 2:
+            if turn < 2:  # the seeds alone, then all: after that the sum of all stays
                 dot(rows, members, sums[0], with_all)
             dot(rows, members, sums[1], with_right)
             likeness = halve(with_all, with_right, sides, cut - start, rule.spherical, chosen)

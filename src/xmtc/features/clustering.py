@@ -26,7 +26,7 @@ from xmtc.features.label_vectors import Weighting
 
 Vectors = sp.csr_matrix | NDArray
 
-_KWAY_LIMIT = 2**27  # products held by K-means with all centres at once: 1 GB
+_KWAY_LIMIT = 2**25  # numbers in each array of K-means with all centres at once: 256 MB
 
 
 class MeansConfig(Settings):
@@ -67,7 +67,7 @@ def label_tree(vectors: Vectors, config: ClusterConfig, seed: int) -> LabelTree:
 def split_to_size(vectors: Vectors, size: int, seed: int, means: MeansConfig = MEANS) -> Partition:
     """Halve clusters by 2-means while they have more than `size` labels; small enough ones stay (LightXML's rule).
 
-    Clusters have over size/2 and at most `size` labels. Where 2^d < L/size ≤ 2^(d+1), there are up to 2^(d+1).
+    Left sides take ⌊n/2⌋. Clusters have at most `size` labels, and at least half that unless there are fewer in all.
     """
     if size < 1:
         raise ConfigError(f"a cluster's size must be at least 1; got {size}")
@@ -78,7 +78,7 @@ def balanced_kmeans(vectors: Vectors, n_clusters: int, seed: int, means: MeansCo
     """Return `n_clusters` clusters of ⌊n/K⌋ or ⌈n/K⌉ labels.
 
     Powers of two are made by recursive 2-means. Other numbers by K-means that, in each round, gives labels to the
-    nearest centre with room, largest margin first; or, where labels × K products would not fit in memory, by 2-means
+    nearest centre with room, largest margin first; or, where K centres at once would take too much memory, by 2-means
     that splits in the ratio of the clusters on either side.
     """
     n, n_columns = _check(vectors).shape

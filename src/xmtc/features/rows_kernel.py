@@ -212,7 +212,7 @@ def _weigh_row(
     for i in range(len(keys)):
         feature = keys[i] >> 32
         count = keys[i] & 0xFFFFFFFF
-        weight = idf[feature] * (1.0 + math.log(count) if sublinear else np.float64(count))
+        weight = idf[feature] * (1.0 + math.log(count) if sublinear and count > 1 else np.float64(count))
         indices[i] = feature
         data[i] = weight
         total += weight * weight

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -137,8 +137,8 @@ class Tfidf:
             indices = np.concatenate([part[1] for part in parts])
             data = np.concatenate([part[2] for part in parts])
         matrix = sp.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, len(self.vocabulary)))
-        # as they were: scipy makes both int32, or both int64 from 2³¹ entries on
-        vars(matrix).update(indices=indices, indptr=indptr)
+        loose: Any = matrix  # scipy makes both int32, or both int64 from 2³¹ entries on
+        loose.indices, loose.indptr = indices, indptr
         matrix.has_sorted_indices = True
         return matrix
 
@@ -166,6 +166,10 @@ def _idf(n: int, n_documents: NDArray[np.int64], kind: str) -> NDArray[np.float3
 def _pack(texts: Sequence[str]) -> Texts:
     if isinstance(texts, str):
         raise DataError("TF-IDF takes a list of texts; got one string: put it in a list")
+    if not isinstance(texts, Texts):
+        for i, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise DataError(f"text {i} is not a string but {type(text).__name__}; replace or drop it")
     return Texts.pack(texts)
 
 

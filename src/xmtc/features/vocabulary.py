@@ -20,7 +20,7 @@ from xmtc.features.blocks import Block, cut, lower_odd
 from xmtc.features.rows_kernel import count_terms
 from xmtc.features.terms_kernel import fill_slots, merge_terms, power_of_two_above, sort_terms, take_terms
 
-_WAVE = 32  # blocks that are counted before their terms are merged and let go
+_WAVE = 64  # blocks that are counted before their terms are merged and let go
 _PART_BITS = 4  # the first bits of a term's hash name its part
 _N_PARTS = 1 << _PART_BITS
 
@@ -53,20 +53,20 @@ def build_vocabulary(
     for first, last in parallel.blocks(len(blocks), _WAVE):
         counted = parallel.run(partial(_count, ngrams=ngrams, keep_rows=keep_rows), blocks[first:last])
         parallel.run(partial(_Part.merge, counted=counted), parts)
-        rows += [block.rows for block in counted]
+        rows += [block.rows for block in counted if keep_rows]
     kept = parallel.run(partial(_Part.select, min_df=min_df), parts)
-    numbers = np.concatenate([terms.numbers for terms in kept])
+    numbers = np.concatenate([part.numbers for part in kept])
     if len(numbers) == 0:
         raise DataError(_why_empty(len(texts), sum(part.n_terms for part in parts), min_df))
 
-    buffer = np.concatenate([terms.buffer for terms in kept])
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(terms.offsets) for terms in kept]))])
+    buffer = np.concatenate([part.buffer for part in kept])
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(part.offsets) for part in kept]))])
     order = sort_terms(buffer, offsets)
     if max_features is not None and max_features < len(order):
-        n_occurrences = np.concatenate([terms.n_occurrences for terms in kept])[order]
+        n_occurrences = np.concatenate([part.n_occurrences for part in kept])[order]
         order = order[np.sort(np.argsort(-n_occurrences, kind="stable")[:max_features])]
     terms = Texts(*take_terms(buffer, offsets, order))
-    n_documents = np.concatenate([terms.n_documents for terms in kept])[order]
+    n_documents = np.concatenate([part.n_documents for part in kept])[order]
 
     features = np.full(_N_PARTS * max(part.n_terms for part in parts), -1, dtype=np.int32)
     features[numbers[order]] = np.arange(len(order), dtype=np.int32)
@@ -82,15 +82,20 @@ class _Counted(NamedTuple):
     hashes: NDArray[np.uint64]
     n_documents: NDArray[np.int64]
     n_occurrences: NDArray[np.int64]
+    parts: NDArray[np.uint8]
     rows: Rows
 
 
 def _count(block: Block, ngrams: int, keep_rows: bool) -> _Counted:
     buffer, offsets, letters = lower_odd(block)
-    *terms, starts, row_terms, counts = count_terms(buffer, offsets, letters.ascii, letters.unicode, ngrams)
+    terms, term_offsets, hashes, n_documents, n_occurrences, starts, row_terms, counts = count_terms(
+        buffer, offsets, letters.ascii, letters.unicode, ngrams
+    )
     if not keep_rows:
-        starts, row_terms, counts = starts[:1], row_terms[:0].copy(), counts[:0].copy()
-    return _Counted(*terms, Rows(starts, row_terms, counts, np.empty(len(terms[2]), dtype=np.int32)))
+        starts, row_terms, counts = starts[:1].copy(), row_terms[:0].copy(), counts[:0].copy()
+    rows = Rows(starts, row_terms, counts, np.empty(len(hashes), dtype=np.int32))
+    parts = (hashes >> np.uint64(64 - _PART_BITS)).astype(np.uint8)
+    return _Counted(terms, term_offsets, hashes, n_documents, n_occurrences, parts, rows)
 
 
 class _Selected(NamedTuple):
@@ -119,7 +124,7 @@ class _Part:
     def merge(self, counted: Sequence[_Counted]) -> None:
         """Add this part's terms of some blocks, and write their numbers into the blocks' rows."""
         for block in counted:
-            mine = np.flatnonzero(block.hashes >> np.uint64(64 - _PART_BITS) == self.number)
+            mine = np.flatnonzero(block.parts == self.number)
             self._reserve(len(mine), int((block.offsets[mine + 1] - block.offsets[mine]).sum()))
             self.n_terms, numbers = merge_terms(
                 self._slots,

@@ -73,7 +73,7 @@ def train(
     trees = []
     for i in range(config.tree.trees):
         progress.stage("clustering labels")
-        clusters = label_tree(pifa(X, Y, config.cluster.weighting), config.cluster, seed + i)
+        clusters = label_tree(pifa(X, Y, config.cluster.weighting, config.cluster.top), config.cluster, seed + i)
         trees.append(train_tree(X, Y, clusters, config.tree, config.solver, config.search, seed + i, progress))
     manifest = Manifest(
         method=METHOD,

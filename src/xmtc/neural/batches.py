@@ -1,0 +1,97 @@
+"""Batches: documents of like length together, padded to the longest among them.
+
+The order is a function of (seed, epoch) alone: so a resumed run sees the batches it would have seen, and every rank
+cuts its share from the same global batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from xmtc.features.tokens import Tokens
+from xmtc.neural.encoder import TokenLayout
+
+_POOL = 64  # batches whose documents are sorted by length together
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Documents ready for a network; positives of document i are `positives[starts[i]:starts[i + 1]]`."""
+
+    ids: Tensor  # (B, T)
+    mask: Tensor  # (B, T) bool
+    rows: Tensor  # (B,) numbers of the documents
+    positives: Tensor  # labels of all documents, one after another
+    starts: Tensor  # (B + 1,)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def to(self, device: torch.device) -> Batch:
+        """Return the batch on a device."""
+        moved = {name: value.to(device, non_blocking=True) for name, value in vars(self).items()}
+        return Batch(**moved)
+
+    def dense_targets(self, n_labels: int) -> Tensor:
+        """(B, n_labels) of zeros and ones; for small label sets only."""
+        targets = torch.zeros(len(self), n_labels, device=self.ids.device)
+        targets[self.document_of_positive(), self.positives] = 1
+        return targets
+
+    def document_of_positive(self) -> Tensor:
+        """Place in the batch of the document that each positive belongs to."""
+        places = torch.arange(len(self), device=self.ids.device)
+        return torch.repeat_interleave(places, self.starts.diff())
+
+
+def order_batches(
+    lengths: NDArray[np.integer], batch_size: int, seed: int, epoch: int, shuffle: bool = True
+) -> list[NDArray[np.int64]]:
+    """Cut documents into batches of like length.
+
+    Shuffled, documents are drawn at random into pools of 64 batches, sorted by length inside a pool, and the batches
+    shuffled again: lengths differ little in a batch, and no batch recurs. Not shuffled, all are sorted by length, the
+    longest first, so that running out of memory shows at once.
+    """
+    n = len(lengths)
+    if not shuffle:
+        order = np.argsort(-lengths, kind="stable")
+        return [order[start : start + batch_size] for start in range(0, n, batch_size)]
+    random = np.random.default_rng([seed, epoch])
+    order = random.permutation(n)
+    pool = batch_size * _POOL
+    batches = []
+    for start in range(0, n, pool):
+        members = order[start : start + pool]
+        members = members[np.argsort(lengths[members], kind="stable")]
+        batches += [members[i : i + batch_size] for i in range(0, len(members), batch_size)]
+    return [batches[i] for i in random.permutation(len(batches))]
+
+
+def share(batch: NDArray[np.int64], rank: int, world: int) -> NDArray[np.int64]:
+    """Return one rank's documents of a global batch."""
+    return batch[rank::world]
+
+
+def collate(rows: Sequence[int] | NDArray[np.integer], tokens: Tokens, layout: TokenLayout, Y: sp.csr_matrix) -> Batch:
+    """Pad the documents of `rows` and gather their labels."""
+    rows = np.asarray(rows, dtype=np.int64)
+    documents = [tokens[int(row)] for row in rows]
+    width = max((len(document) for document in documents), default=1)
+    ids = np.full((len(rows), width), layout.pad_id, dtype=np.int64)
+    mask = np.zeros((len(rows), width), dtype=bool)
+    for i, document in enumerate(documents):
+        span = slice(width - len(document), width) if layout.pad_left else slice(0, len(document))
+        ids[i, span] = document
+        mask[i, span] = True
+    labels = [Y.indices[Y.indptr[row] : Y.indptr[row + 1]] for row in rows]
+    starts = np.cumsum([0, *(len(found) for found in labels)])
+    positives = np.concatenate(labels).astype(np.int64) if len(labels) else np.empty(0, np.int64)
+    return Batch(*(torch.from_numpy(part) for part in (ids, mask, rows, positives, starts)))

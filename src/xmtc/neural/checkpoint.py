@@ -1,0 +1,117 @@
+"""Checkpoints: all that a run needs to go on as if it had not stopped, in safetensors and JSON, never pickled.
+
+They lie in `<out>.partial/`; each is written to a sibling and renamed, and the two newest are kept. Random numbers
+need no saving: batches and dropout are functions of (seed, epoch, step).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from xmtc.core.errors import ConfigError, ModelError
+
+_KEPT = 2
+
+
+class Checkpoints:
+    """The checkpoints of one run; without a folder nothing is kept."""
+
+    def __init__(self, folder: Path | None, identity: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self.identity = json.loads(json.dumps(identity, sort_keys=True))
+        if folder is None:
+            return
+        run = folder / "run.json"
+        if run.is_file():
+            if json.loads(run.read_text(encoding="utf-8")) != self.identity:
+                raise ConfigError(
+                    f"{folder} holds checkpoints of other settings, data or seed; use those, or remove the folder"
+                )
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            partial = folder / ".run.json"
+            partial.write_text(json.dumps(self.identity, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            partial.rename(run)
+
+    def save(
+        self,
+        step: int,
+        network: nn.Module,
+        optimizers: list[torch.optim.Optimizer],
+        extra: Mapping[str, Tensor],
+        state: Mapping[str, Any],
+    ) -> None:
+        """Write one checkpoint and drop the oldest beyond two."""
+        if self.folder is None:
+            return
+        from safetensors.torch import save_file
+
+        partial = self.folder / f".step-{step:09d}"
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        save_file(_storable(network.state_dict()), partial / "network.safetensors")
+        save_file(_storable(_flatten(optimizers)), partial / "optimizer.safetensors")
+        save_file(_storable(extra), partial / "extra.safetensors")
+        (partial / "state.json").write_text(json.dumps(state, sort_keys=True) + "\n", encoding="utf-8")
+        target = self.folder / f"step-{step:09d}"
+        if target.exists():
+            shutil.rmtree(target)
+        partial.rename(target)
+        for old in self._all()[:-_KEPT]:
+            shutil.rmtree(old)
+
+    def load(
+        self, network: nn.Module, optimizers: list[torch.optim.Optimizer]
+    ) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """Put the newest checkpoint into network and optimizers; return its extra tensors and state, or None."""
+        found = self._all() if self.folder is not None else []
+        if not found:
+            return None
+        from safetensors.torch import load_file
+
+        newest = found[-1]
+        try:
+            network.load_state_dict(load_file(newest / "network.safetensors"))
+            _unflatten(optimizers, load_file(newest / "optimizer.safetensors"))
+            state = json.loads((newest / "state.json").read_text(encoding="utf-8"))
+            return load_file(newest / "extra.safetensors"), state
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            raise ModelError(
+                f"checkpoint {newest} cannot be read ({str(error).splitlines()[0]}); remove it to go on from the last"
+            ) from None
+
+    def _all(self) -> list[Path]:
+        return sorted(self.folder.glob("step-*")) if self.folder is not None else []
+
+
+def _storable(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Contiguous copies on the CPU; safetensors refuses tensors that share memory."""
+    return {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}
+
+
+def _flatten(optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
+    """The optimizers' state as named tensors: <optimizer>.<parameter>.<name>."""
+    flat = {}
+    for i, optimizer in enumerate(optimizers):
+        for number, values in optimizer.state_dict()["state"].items():
+            for name, value in values.items():
+                flat[f"{i}.{number}.{name}"] = value if isinstance(value, Tensor) else torch.tensor(value)
+    return flat
+
+
+def _unflatten(optimizers: list[torch.optim.Optimizer], flat: Mapping[str, Tensor]) -> None:
+    for i, optimizer in enumerate(optimizers):
+        whole = optimizer.state_dict()
+        state: dict[int, dict[str, Tensor]] = {}
+        for key, value in flat.items():
+            which, number, name = key.split(".", 2)
+            if int(which) == i:
+                state.setdefault(int(number), {})[name] = value
+        optimizer.load_state_dict({**whole, "state": state})

@@ -1,0 +1,47 @@
+"""Prediction: length-sorted batches through a network in inference mode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from xmtc.core.progress import SILENT, Progress
+from xmtc.core.ranking import Ranking
+from xmtc.features.tokens import Tokens
+from xmtc.neural.batches import collate, order_batches
+from xmtc.neural.encoder import TokenLayout
+
+_TOKENS = 8192  # tokens in a batch, padding included: long texts come in small batches, short ones in large
+
+
+def rank_tokens(
+    network: Any, tokens: Tokens, layout: TokenLayout, k: int, batch_size: int = 256, progress: Progress = SILENT
+) -> Ranking:
+    """Rank documents by `network.rank(batch, k) -> (labels, scores)`; the network is left as it was."""
+    n = len(tokens)
+    labels = np.full((n, k), -1, dtype=np.int32)
+    scores = np.full((n, k), -np.inf, dtype=np.float32)
+    device = next(network.parameters()).device
+    none = sp.csr_matrix(np.zeros((n, 1), dtype=np.float32))
+    was_training = network.training
+    network.eval()
+    done = 0
+    try:
+        with torch.inference_mode():
+            for rows in order_batches(tokens.lengths, batch_size, 0, 0, shuffle=False):
+                longest = int(tokens.lengths[rows].max())
+                part = max(1, _TOKENS // max(1, longest))
+                for start in range(0, len(rows), part):
+                    some = rows[start : start + part]
+                    found, values = network.rank(collate(some, tokens, layout, none).to(device), k)
+                    width = found.shape[1]
+                    labels[some, :width] = found.cpu().numpy()
+                    scores[some, :width] = values.float().cpu().numpy()
+                    done += len(some)
+                    progress.step(done, n)
+    finally:
+        network.train(was_training)
+    return Ranking.best(labels, scores, k)
