@@ -5,6 +5,7 @@ Command line, server and benchmarks call these and nothing below. Knows which me
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.resources import files
@@ -25,7 +26,7 @@ from xmtc.data.read import read_corpus
 __all__ = ["METHODS", "compare", "ensemble", "evaluate", "load", "rank_corpus", "read_corpus", "read_recipe", "train"]
 
 # name → module with Config, train and load; imported when used
-METHODS = {"linear": "xmtc.methods.linear"}
+METHODS = {"linear": "xmtc.methods.linear", "lightxml": "xmtc.methods.lightxml"}
 _WITHOUT_DEV = frozenset({"linear"})
 
 _BATCH = 2048  # documents ranked between two steps of progress
@@ -56,10 +57,14 @@ def train(
         check_out(out, resume=resume, overwrite=overwrite)
         if resume and Path(out).exists():
             return _finished(out, method, settings, corpus, seed, progress)
-    model: Model = _method(method).train(corpus, settings, dev=dev, seed=seed, progress=progress)
+    partial = None if out is None else _partial(out)
+    if partial is not None and overwrite and not resume:
+        shutil.rmtree(partial, ignore_errors=True)
+    model: Model = _method(method).train(corpus, settings, dev=dev, seed=seed, progress=progress, partial=partial)
     if out is not None:
         progress.stage("saving")
         model.save(out, overwrite=overwrite)
+        shutil.rmtree(_partial(out), ignore_errors=True)
     return model
 
 
@@ -202,10 +207,15 @@ def check_out(out: str | Path, *, resume: bool = False, overwrite: bool = False)
     """Refuse, before any work, to train to a folder that holds a model, an interrupted run, or cannot be written."""
     if not (resume and Path(out).exists()):
         check_target(out, overwrite=overwrite)
-    partial = Path(out).absolute()
-    partial = partial.with_name(f"{partial.name}.partial")
+    partial = _partial(out)
     if partial.exists() and not (resume or overwrite):
         raise ModelError(f"{partial} holds an interrupted run; go on with --resume or start anew with --overwrite")
+
+
+def _partial(out: str | Path) -> Path:
+    """Where an interrupted run's checkpoints lie: beside the model, never inside."""
+    folder = Path(out).absolute()
+    return folder.with_name(f"{folder.name}.partial")
 
 
 def uses_dev(method: str) -> bool:

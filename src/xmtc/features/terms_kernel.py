@@ -35,9 +35,9 @@ def find_term(
     while True:
         slot = slots[at]
         if slot == _EMPTY:
-            return -1 - np.int64(at)
+            return -1 - int(np.int64(at))
         if slot & _HIGH == h & _HIGH:
-            term = np.int64(slot & _LOW) - 1
+            term = int(np.int64(slot & _LOW)) - 1
             begin = offsets[term]
             if offsets[term + 1] - begin == stop - start:
                 k = 0

@@ -134,13 +134,13 @@ def documents_with(
 @njit(nogil=True, cache=True)
 def _decode(buffer: NDArray[np.uint8], i: int, stop: int) -> tuple[int, int]:
     """Return the code point at `buffer[i]`, a byte beyond ASCII, and the number of its bytes."""
-    lead = np.int64(buffer[i])
+    lead = int(np.int64(buffer[i]))
     size = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
     if lead < 0xC0 or i + size > stop:
         return _REPLACEMENT, 1
     code = lead & (0x7F >> size)
     for k in range(1, size):
-        code = code << 6 | np.int64(buffer[i + k]) & 0x3F
+        code = code << 6 | int(np.int64(buffer[i + k])) & 0x3F
     return (code if code < 0x110000 else _REPLACEMENT), size
 
 

@@ -51,7 +51,12 @@ class Config(Settings):
 
 
 def train(
-    corpus: Corpus, config: Config, dev: Corpus | None = None, seed: int = 0, progress: Progress = SILENT
+    corpus: Corpus,
+    config: Config,
+    dev: Corpus | None = None,
+    seed: int = 0,
+    progress: Progress = SILENT,
+    partial: Path | None = None,
 ) -> LinearModel:
     """Train on a corpus's texts, or on its features where it has no texts."""
     if dev is not None:

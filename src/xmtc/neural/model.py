@@ -1,0 +1,82 @@
+"""NeuralModel: what every neural method returns from training. Knows networks only by what they can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import nn
+
+from xmtc.core.errors import DataError, ModelError
+from xmtc.core.explanation import Explanation
+from xmtc.core.labels import LabelSet
+from xmtc.core.model import Documents
+from xmtc.core.ranking import Ranking
+from xmtc.core.storage import FolderReader, Manifest, write_folder
+from xmtc.features.tokens import tokenize
+from xmtc.neural.batches import collate
+from xmtc.neural.encoder import Encoder, Tokenizer, save_encoder
+from xmtc.neural.explain import explain_words
+from xmtc.neural.predictor import rank_tokens
+
+
+@dataclass(frozen=True, eq=False)
+class NeuralModel:
+    """A trained network with its labels and tokenizer; see `xmtc.core.model.Model`.
+
+    The network has an `encoder`, `rank(batch, k)`, and `score(batch, label)`, the logit that explanations follow.
+    """
+
+    manifest: Manifest
+    labels: LabelSet
+    network: Any
+    tokenizer: Tokenizer
+
+    def rank(self, documents: Documents, k: int = 5) -> Ranking:
+        """Return the k best labels of each text."""
+        if k < 1:
+            raise ModelError(f"k must be at least 1; got {k}")
+        if isinstance(documents, str) or sp.issparse(documents):
+            got = "one string" if isinstance(documents, str) else "a matrix"
+            raise ModelError(f"this model ranks texts: give a list of strings; got {got}")
+        if len(documents) == 0:
+            return Ranking(np.empty((0, k), np.int32), np.empty((0, k), np.float32))
+        tokens = tokenize(documents, self.tokenizer)
+        return rank_tokens(self.network, tokens, self.network.encoder.layout, k)
+
+    def explain(self, text: str, label: str) -> Explanation:
+        """Say which words of a text pushed a label up or down, by gradient × input."""
+        entry = self.labels.find(label)
+        if entry >= self.labels.n_labels:
+            raise DataError(f"label {label!r} has no training document, so the model never gives it")
+        tokens = tokenize([text], self.tokenizer)
+        none = sp.csr_matrix(np.zeros((1, 1), dtype=np.float32))
+        batch = collate([0], tokens, self.network.encoder.layout, none)
+        batch = batch.to(next(self.network.parameters()).device)
+        ranking = self.rank([text], self.labels.n_labels)
+        found = ranking.scores[0][ranking.labels[0] == entry]
+        return Explanation(
+            label=self.labels.ids[entry],
+            score=float(found[0]) if len(found) else 0.0,  # 0: the shortlist left it out
+            method=self.manifest.method,
+            spans=explain_words(self.network, batch, entry, text, self.tokenizer.offsets(text)),
+        )
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write the model folder, whole or not at all."""
+        encoder: Encoder = self.network.encoder
+        with write_folder(folder, overwrite=overwrite) as out:
+            out.labels(self.labels)
+            out.tensors("network", {name: t.detach().cpu().numpy() for name, t in self.network.state_dict().items()})
+            save_encoder(encoder, self.tokenizer, out.folder / "encoder")
+            out.manifest(self.manifest)
+
+
+def load_weights(network: nn.Module, reader: FolderReader) -> None:
+    """Put the saved weights into a network of the same shape, ready to rank."""
+    network.load_state_dict({name: torch.from_numpy(array) for name, array in reader.tensors("network").items()})
+    network.eval()
