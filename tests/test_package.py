@@ -61,7 +61,7 @@ def public_definitions(
 
 
 def test_there_are_recipes() -> None:
-    assert Path("linear/three-trees.toml") in RECIPES
+    assert Path("linear/one-tree.toml") in RECIPES
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=str)

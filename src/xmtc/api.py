@@ -48,7 +48,7 @@ def train(
     """Train a model, save it to `out` if given, and return it.
 
     method: one of METHODS ("linear" if neither it nor a recipe is given). config: nested settings of the method, over
-    the recipe's. recipe: a name such as "linear/three-trees", or the path of a TOML file; it names its method. dev:
+    the recipe's. recipe: a name such as "linear/one-tree", or the path of a TOML file; it names its method. dev:
     documents to stop early or choose by, for methods that do. resume: go on where an interrupted run stopped, or
     return the finished model of the same settings, data and seed.
     """
@@ -186,7 +186,7 @@ def read_settings(
 
 
 def read_recipe(recipe: str | Path) -> tuple[str, dict[str, Any]]:
-    """Return the method and the settings of a recipe, given by name ("linear/three-trees") or by path."""
+    """Return the method and the settings of a recipe, given by name ("linear/one-tree") or by path."""
     folder = Path(str(files("xmtc") / "recipes"))
     path = folder / f"{recipe}.toml"
     if not path.is_file():

@@ -34,7 +34,7 @@ def test_model(model: Path, data: Path) -> None:
     assert (result.code, result.err) == (0, "")
     lines = [line.split() for line in result.out.splitlines()]
     assert ["documents", "120", "in", "training"] in lines
-    assert ["tree.trees", "1"] in lines
+    assert ["tree.trees", "3"] in lines
     assert ["tfidf.max_features", "null"] in lines
     assert any(line[1:] == ["labels.jsonl"] for line in lines)
 

@@ -60,7 +60,7 @@ def demo(
         _show_document(console, model, test, row)
 
     _say(console, "5  What to try next")
-    for line in _next_steps(data, folder, str(Path(out, "three-trees"))):
+    for line in _next_steps(data, folder, str(Path(out, "one-tree"))):
         print(f"  {line}")
 
 
@@ -94,7 +94,7 @@ def _next_steps(data: str, model: str, other: str) -> list[str]:
         f'xmtc predict {model} "Parse a date string into a datetime"',
         f'xmtc explain {model} "Parse a date string into a datetime"',
         f"xmtc inspect {data}",
-        f"xmtc train {data} --set tree.trees=3 --out {other}",
+        f"xmtc train {data} --recipe linear/one-tree --out {other}",
         f"xmtc compare {model} {other} --data {data}",
         "xmtc train YOUR-DATA --out YOUR-MODEL   (a folder with train.jsonl: text and labels on every line)",
     ]

@@ -21,7 +21,7 @@ def train(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="PATH=VALUE", help="A setting, such as tree.trees=3; wins over the recipe."),
+        typer.Option("--set", metavar="PATH=VALUE", help="A setting, such as tree.trees=1; wins over the recipe."),
     ] = None,
     dev: Annotated[
         str | None,

@@ -31,7 +31,7 @@ Negatives = Literal["tfn", "man", "both"]
 class TreeConfig(Settings):
     """Which trees are trained, and on which documents."""
 
-    trees: int = Field(1, ge=1, description="trees whose scores are averaged; they differ by seed")
+    trees: int = Field(3, ge=1, description="trees whose scores are averaged; they differ by seed")
     negatives: Negatives = Field(
         "tfn",
         description="documents a node is trained on: tfn, those with a label below it (teacher forcing); man, those "
