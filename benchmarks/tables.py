@@ -37,8 +37,7 @@ on the same TF-IDF matrix. "Known" truth leaves out labels without training docu
 test documents that have no other label; "all" keeps them.
 
 A difference is xmtc − rival in percent points, with the 95 % interval of a paired bootstrap over test documents (1,000
-resamples); where that holds 0, the difference is **undecided**. Intervals of macro-F and coverage lean to one side,
-and can miss the value itself: a resample lacks some documents of the rare labels that these scores average over.
+resamples); where that holds 0, the difference is **undecided**.
 
 Training time is from the matrix to the model on disk. Each phase waits a while for a quiet machine; "others" says how
 many cores other processes took while it ran. Where that is not close to 0, times say little. Nothing is claimed from

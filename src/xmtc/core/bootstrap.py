@@ -3,6 +3,9 @@
 In comes anything that gives its scores under any weights of its documents; out come 95 % intervals, and paired
 comparisons of several models on the same documents. A resample of documents, drawn with replacement, is nothing but
 weights: how often each was drawn. So no score is computed in two ways. Knows nothing of labels, rankings or metrics.
+
+Averages over labels are biased under resampling: a resample lacks some documents of the rare labels that they count. So
+an interval is moved by the resamples' bias, their mean less the value; for averages over documents that is nothing.
 """
 
 from __future__ import annotations
@@ -105,7 +108,8 @@ def compare(models: Mapping[str, Weighable], resamples: int = RESAMPLES, seed: i
     drawn = _resample(list(models.values()), resamples, seed)
     differences = {}
     for i, model in enumerate(others, start=1):
-        low, high = _interval(drawn[i] - drawn[0])
+        gaps = np.array([values[model][name] - values[first][name] for name in names])
+        low, high = _interval(drawn[i] - drawn[0], gaps)
         differences[model] = {
             name: _difference(values[model][name], values[first][name], float(low[j]), float(high[j]))
             for j, name in enumerate(names)
@@ -120,8 +124,9 @@ def point(model: Weighable) -> dict[str, float]:
 
 
 def intervals(model: Weighable, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, tuple[float, float]]:
-    """Return each score's 95 % interval: the 2.5th and 97.5th percentile of its values on the resamples."""
-    low, high = _interval(_resample([model], resamples, seed)[0])
+    """Return each score's 95 % interval: the 2.5th and 97.5th percentile of its values on the resamples, less bias."""
+    values = np.array(list(point(model).values()))
+    low, high = np.clip(_interval(_resample([model], resamples, seed)[0], values), 0, 100)
     return {name: (float(low[j]), float(high[j])) for j, name in enumerate(model.names)}
 
 
@@ -144,9 +149,11 @@ def _resample(models: Sequence[Weighable], resamples: int, seed: int) -> NDArray
     return np.concatenate(parts, axis=2)
 
 
-def _interval(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (low and high × names) for (names × resamples)."""
-    return np.quantile(scores, [0.025, 0.975], axis=1)
+def _interval(scores: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (low and high × names) for (names × resamples) scores of these values."""
+    bias = scores.mean(axis=1) - values
+    moved: NDArray[np.float64] = np.quantile(scores, [0.025, 0.975], axis=1) - bias
+    return moved
 
 
 def _difference(value: float, first: float, low: float, high: float) -> Difference:
