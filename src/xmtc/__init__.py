@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from xmtc.api import evaluate, load, read_corpus, train
+    from xmtc.api import compare, ensemble, evaluate, load, read_corpus, train
     from xmtc.core.corpus import Corpus
     from xmtc.core.errors import XmtcError
     from xmtc.core.explanation import Explanation
     from xmtc.core.labels import Concept, LabelSet
+    from xmtc.core.metrics import Propensity, Report
+    from xmtc.core.model import Model
+    from xmtc.core.partition import LabelTree, Partition
     from xmtc.core.ranking import Ranking
 
 # name → module; loaded on first use, so that `import xmtc` stays quick
@@ -20,6 +23,13 @@ _PUBLIC = {
     "train": "xmtc.api",
     "load": "xmtc.api",
     "evaluate": "xmtc.api",
+    "compare": "xmtc.api",
+    "ensemble": "xmtc.api",
+    "Partition": "xmtc.core.partition",
+    "LabelTree": "xmtc.core.partition",
+    "Model": "xmtc.core.model",
+    "Propensity": "xmtc.core.metrics",
+    "Report": "xmtc.core.metrics",
     "Corpus": "xmtc.core.corpus",
     "Concept": "xmtc.core.labels",
     "LabelSet": "xmtc.core.labels",
@@ -33,8 +43,15 @@ __all__ = [
     "Corpus",
     "Explanation",
     "LabelSet",
+    "LabelTree",
+    "Model",
+    "Partition",
+    "Propensity",
     "Ranking",
+    "Report",
     "XmtcError",
+    "compare",
+    "ensemble",
     "evaluate",
     "load",
     "read_corpus",

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+import scipy.sparse as sp
 
 from xmtc.core import bootstrap, metrics
 from xmtc.core.config import Settings, build, merge, read_toml
@@ -52,13 +55,18 @@ def train(
     documents to stop early or choose by, for methods that do. resume: go on where an interrupted run stopped, or
     return the finished model of the same settings, data and seed.
     """
+    if not isinstance(corpus, Corpus):
+        raise DataError(f"train takes a Corpus, as read_corpus gives it; got {type(corpus).__name__}")
+    if not isinstance(seed, int) or not 0 <= seed < 2**32:
+        raise ConfigError(f"seed must be a whole number from 0 to 4294967295; got {seed!r}")
     method, settings = read_settings(method, config, recipe)
+    corpus = corpus.compact()
     if out is not None:
         check_out(out, resume=resume, overwrite=overwrite)
         if resume and Path(out).exists():
             return _finished(out, method, settings, corpus, seed, progress)
     partial = None if out is None else _partial(out)
-    if partial is not None and overwrite and not resume:
+    if partial is not None and not resume:
         shutil.rmtree(partial, ignore_errors=True)
     model: Model = _method(method).train(corpus, settings, dev=dev, seed=seed, progress=progress, partial=partial)
     if out is not None:
@@ -96,6 +104,8 @@ def evaluate(
     documents left without labels, for comparison with published tables. propensity: A and B of PSP@k; the model's
     own by default (0.55 and 1.5 unless its recipe says otherwise).
     """
+    if propensity is not None and not isinstance(propensity, metrics.Propensity):
+        raise ConfigError(f"propensity must be a Propensity, such as Propensity(A=0.55, B=1.5); got {propensity!r}")
     ranking = rank_corpus(model, corpus, 5, progress)
     aligned = corpus.align(model.labels)
     progress.stage("scoring")
@@ -131,7 +141,9 @@ def compare(
             propensity=propensity or _propensity(next(iter(models.values()))),
         )
     progress.stage("scoring")
-    return bootstrap.compare(found)
+    used = propensity or _propensity(next(iter(models.values())))
+    n_documents = next(iter(models.values())).manifest.n_documents
+    return replace(bootstrap.compare(found), propensity={"A": used.A, "B": used.B, "N": n_documents})
 
 
 def ensemble(
@@ -180,7 +192,11 @@ def read_settings(
             raise ConfigError(f"recipe {str(recipe)!r} is for method {named!r}, not {method!r}; leave one of them out")
         method = named
         layers.append(settings)
-    layers.append(config.model_dump() if isinstance(config, Settings) else config or {})
+    if isinstance(config, Settings):
+        config = config.model_dump()
+    if config is not None and not isinstance(config, Mapping):
+        raise ConfigError(f"config must be a mapping of settings; got {type(config).__name__}")
+    layers.append(config or {})
     method = method or "linear"
     return method, build(_method(method).Config, *layers)
 
@@ -208,7 +224,11 @@ def check_out(out: str | Path, *, resume: bool = False, overwrite: bool = False)
     if not (resume and Path(out).exists()):
         check_target(out, overwrite=overwrite)
     partial = _partial(out)
-    if partial.exists() and not (resume or overwrite):
+    if not partial.exists():
+        return
+    if not (any(partial.rglob("run.json")) or not any(partial.iterdir())):
+        raise ModelError(f"{partial} is in the way of the checkpoints and holds none; move it or choose another folder")
+    if not (resume or overwrite):
         raise ModelError(f"{partial} holds an interrupted run; go on with --resume or start anew with --overwrite")
 
 
@@ -226,11 +246,8 @@ def uses_dev(method: str) -> bool:
 
 def n_features(model: Model) -> int | None:
     """Return the number of features that a model ranks by; None if it ranks texts."""
-    details = model.manifest.details
-    if not details.get("features", False):
-        return None
-    members = getattr(model, "members", ())
-    return n_features(members[0]) if members else int(details["trees"][0]["n_features"])
+    width: int | None = model.manifest.details["features"]
+    return width
 
 
 def _method(name: str) -> Any:
@@ -257,13 +274,19 @@ def _propensity(model: Model) -> metrics.Propensity:
 
 
 def _batches(model: Model, corpus: Corpus) -> Iterator[Documents]:
-    on_features = model.manifest.details.get("features", False)
-    if on_features and corpus.X is None:
-        raise ModelError("this model was trained on features, and the corpus has only texts")
-    if not on_features and corpus.texts is None:
-        raise ModelError("this model was trained on texts, and the corpus has only features")
+    width = n_features(model)
+    if width is not None:
+        if corpus.X is None:
+            raise ModelError(
+                "this model ranks features, and the corpus has only texts; give it the features of training"
+            )
+        X = corpus.X
+        if X.shape[1] < width:  # files of sparse features need not mention the last ones
+            X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
+    elif corpus.texts is None:
+        raise ModelError("this model ranks texts, and the corpus has only features; give it the texts")
     for start in range(0, len(corpus), _BATCH):
-        if on_features:
-            yield corpus.X[start : start + _BATCH]  # type: ignore[index]
+        if width is not None:
+            yield X[start : start + _BATCH]
         else:
             yield corpus.texts[start : start + _BATCH]  # type: ignore[index]

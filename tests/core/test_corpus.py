@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
-from xmtc.core.labels import Concept
+from xmtc.core.labels import Concept, LabelSet
 from xmtc.core.texts import Texts
 
 TEXTS = ["sugar beet", "wine", "", "beet wine"]
@@ -114,7 +114,7 @@ def test_fingerprint_depends_on_content_alone(corpus):
     others = [
         Corpus.from_lists([*TEXTS[:3], "beet wines"], LISTS),
         Corpus.from_lists(TEXTS, [*LISTS[:3], ["wine"]]),
-        Corpus.from_lists(TEXTS, LISTS, ids="abcd"),
+        Corpus.from_lists(TEXTS, LISTS, ids=list("abcd")),
         Corpus.from_lists(TEXTS, LISTS, concepts=[Concept("wine", "Wine")]),
         Corpus.from_lists(["sugar beetwine", "", "", "beet wine"], LISTS),
         corpus.take([1, 0, 2, 3]),
@@ -141,7 +141,7 @@ def test_parts_that_do_not_fit(corpus):
 def test_features_must_be_finite(bad):
     X = sp.csr_matrix(np.array([[1.0, 0], [0, 0], [2, bad], [3, 4]]))
     with pytest.raises(DataError, match="document 2"):
-        Corpus(Texts.pack("abcd"), None, X, sp.csr_matrix((4, 0)), Corpus.from_lists([], []).labels)
+        Corpus(Texts.pack(list("abcd")), None, X, sp.csr_matrix((4, 0)), Corpus.from_lists([], []).labels)
 
 
 def test_whole_numbers_serve_as_labels_and_other_things_do_not():
@@ -149,3 +149,38 @@ def test_whole_numbers_serve_as_labels_and_other_things_do_not():
     for bad in (1.5, None, True, ["x"]):
         with pytest.raises(DataError, match="labels of document 1 must be strings; got"):
             Corpus.from_lists(["a", "b"], [["x"], [bad]])
+
+
+def test_compact_makes_labels_without_documents_concepts():
+    whole = Corpus.from_lists(
+        ["a", "b", "c"], [["x", "z"], ["y"], ["z"]], concepts=[Concept("x", parents=("y",)), Concept("top", "Top")]
+    )
+    assert whole.compact() is whole
+    part = whole.take([0, 2])
+    assert part.labels.n_labels == 3  # labels keep their places
+    small = part.compact()
+    assert (small.labels.ids, small.labels.n_labels) == (("x", "z", "y", "top"), 2)
+    assert small.labels.counts.tolist() == [1, 2, 0, 0]
+    assert small.labels.parents == ((2,), (), (), ())
+    assert small.Y.toarray().tolist() == [[1, 1, 0, 0], [0, 1, 0, 0]]
+
+
+def test_lists_and_other_matrices_become_what_the_fields_are():
+    made = Corpus(
+        ["i", "j"], ["a", "b"], sp.csc_matrix(np.eye(2)), sp.coo_matrix(np.eye(2)), LabelSet.build(["x", "y"])
+    )
+    assert (made.ids, made.texts) == (["i", "j"], ("a", "b"))
+    assert made.X.format == made.Y.format == "csr"
+    assert made.take([1]).texts == ["b"]
+
+
+@pytest.mark.parametrize("texts", ["ab", [None, "b"], ["a", 3]])
+def test_texts_must_be_a_list_of_strings(texts):
+    with pytest.raises(DataError, match="expected a list of strings; got"):
+        Corpus.from_lists(texts, [["x"], ["y"]])
+
+
+@pytest.mark.parametrize("rows", [[3], [-4], [0.5]])
+def test_rows_that_are_none(rows):
+    with pytest.raises(DataError, match="take needs row"):
+        Corpus.from_lists(["a", "b", "c"], [["x"], ["y"], ["x"]]).take(rows)

@@ -90,7 +90,7 @@ def test_a_newer_format_names_what_reads_it(tmp_path):
     folder = write(tmp_path / "model")
     raw = json.loads((folder / MANIFEST).read_text())
     (folder / MANIFEST).write_text(json.dumps({**raw, "format": 99}))
-    with pytest.raises(ModelError, match="format 99; this version of xmtc reads up to 1: upgrade"):
+    with pytest.raises(ModelError, match=r"format 99, and this xmtc reads up to 1; upgrade to xmtc 0\.1\.0 or later"):
         FolderReader(folder)
 
 

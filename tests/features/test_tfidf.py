@@ -210,7 +210,7 @@ def test_arrays_that_do_not_fit_are_refused(damage):
         (["", "?", "a b"], "none of the 3 texts holds a word"),
         (["one", "two"], "no word occurs in 2 or more of the 2 documents; lower min_df"),
         ("one string", "put it in a list"),
-        (["one", None], "text 1 is not a string but NoneType"),
+        (["one", None], "got None at place 1"),
     ],
 )
 def test_mistakes_are_told(texts, message):

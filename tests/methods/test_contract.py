@@ -7,6 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 import xmtc
+from tests.tiny import build_tiny
+from xmtc.api import uses_dev
+from xmtc.core.config import merge
 from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.ranking import Ranking
 
@@ -14,8 +17,23 @@ from xmtc.core.ranking import Ranking
 METHODS = {
     "linear": {"tfidf": {"min_df": 1}, "cluster": {"size": 8}},
     "linear (flat)": {"tfidf": {"min_df": 1}, "cluster": {"size": 1000}},
-    "linear (three trees)": {"tfidf": {"min_df": 1}, "cluster": {"size": 8}, "tree": {"trees": 3}},
+    "linear (one tree)": {"tfidf": {"min_df": 1}, "cluster": {"size": 8}, "tree": {"trees": 1}},
     "linear (matcher-aware)": {"tfidf": {"min_df": 1}, "cluster": {"size": 8}, "tree": {"negatives": "both"}},
+}
+
+# the same for encoders: a tiny one of each family, with one layer over all labels and with clusters
+TINY = {
+    "encoder": {"max_length": 64, "dropout": 0, "mean": True, "lowercase": True},
+    "head": {"dropout": 0, "bottleneck": 64, "shortlist": 3, "initial_bias": -2},
+    "cluster": {"size": 4},
+    "tfidf": {"min_df": 1},
+    "rate": {"encoder": 7e-3, "head": 3e-2},
+    "train": {"epochs": 50, "batch_size": 32, "schedule": "linear", "metric": "nDCG@5"},
+}
+METHODS |= {
+    f"lightxml ({family}, {mode})": merge(TINY, {"encoder": {"name": family}, "head": {"mode": mode}})
+    for family in ("bert", "roberta", "xlnet")
+    for mode in ("small", "large")
 }
 
 
@@ -37,13 +55,26 @@ def corpus(n=64, n_labels=24, seed=0):
 
 
 @pytest.fixture(scope="module", params=METHODS)
-def method(request):
-    return request.param.split(" ")[0], METHODS[request.param]
+def method(request, tmp_path_factory):
+    name, config = request.param.split(" ")[0], METHODS[request.param]
+    if "encoder" not in config:
+        yield name, config
+        return
+    torch = pytest.importorskip("torch", reason="neural methods need torch")
+    folder = tmp_path_factory.mktemp("encoder")
+    build_tiny(config["encoder"]["name"], folder, corpus().texts)
+    threads = torch.get_num_threads()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XMTC_CACHE", str(folder / "cache"))
+        torch.set_num_threads(1)
+        yield name, merge(config, {"encoder": {"name": str(folder)}})
+        torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")
 def model(method):
-    return xmtc.train(corpus(), *method, seed=1)
+    """Trained on all documents, which methods that choose by dev choose by, too."""
+    return xmtc.train(corpus(), *method, dev=corpus() if uses_dev(method[0]) else None, seed=1)
 
 
 def same(one: Ranking, two: Ranking) -> bool:
@@ -67,8 +98,11 @@ def test_saves_and_reloads_to_identical_rankings(model, tmp_path):
 
 
 def test_repeats_under_a_seed_to_the_byte(method, tmp_path):
+    method_name, config = method
+    if "train" in config:
+        config = merge(config, {"train": {"epochs": 3}})
     for name in ("one", "two"):
-        xmtc.train(corpus(), *method, seed=5, out=tmp_path / name)
+        xmtc.train(corpus(), method_name, config, seed=5, out=tmp_path / name)
     files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file())
     assert files
     for file in files:
@@ -108,7 +142,7 @@ def test_k_above_the_label_count(model):
     ranking = model.rank(["topic1word1"], 100)
     assert ranking.labels.shape == (1, 100)
     assert (ranking.labels[0, 24:] == -1).all()
-    with pytest.raises(ModelError, match="k must be at least 1; got 0"):
+    with pytest.raises(ModelError, match="k must be a whole number of at least 1; got 0"):
         model.rank(["x"], 0)
 
 
@@ -161,8 +195,11 @@ def test_labels_without_documents(method):
     name, config = method
     kept = corpus().take(np.arange(12))
     model = xmtc.train(kept, name, config)
-    assert model.labels.n_labels == 24
-    assert (kept.labels.counts[model.rank(list(kept.texts), 1).labels[:12, 0]] > 0).all()
+    assert model.labels.n_labels == (kept.labels.counts > 0).sum() < 24
+    assert len(model.labels) == len(kept.labels)
+    assert (model.labels.counts[: model.labels.n_labels] > 0).all()
+    named = model.rank(list(kept.texts), 1).named(model.labels)
+    assert {kept.labels.find(name) for ((name, _),) in named} <= set(kept.Y.indices.tolist())
 
 
 def test_nothing_to_learn_from(method):

@@ -62,12 +62,14 @@ class Comparison:
     n: int  # documents
     values: dict[str, dict[str, float]]  # model → score → value
     differences: dict[str, dict[str, Difference]]  # model (all but the first) → score → difference to the first
+    propensity: dict[str, float] | None = None  # A, B, N of PSP@k
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as one object of plain numbers, lists and mappings."""
         return {
             "first": self.models[0],
             "n": self.n,
+            "propensity": self.propensity,
             "models": [
                 {
                     "model": model,

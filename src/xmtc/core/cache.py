@@ -9,12 +9,15 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from xmtc.core.errors import ConfigError
 
 
 def cache_folder() -> Path:
@@ -23,31 +26,55 @@ def cache_folder() -> Path:
 
 
 def key_of(parts: Iterable[bytes | str | NDArray[Any]]) -> str:
-    """Return a sha256 over the parts, with their lengths, so that no two splittings collide."""
+    """Return a sha256 over the parts, with their kinds and lengths, so that no two splittings collide."""
     digest = hashlib.sha256()
     for part in parts:
         raw = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
-        data = np.ascontiguousarray(raw).data if isinstance(raw, np.ndarray) else memoryview(raw)
-        digest.update(data.nbytes.to_bytes(8, "little"))
-        digest.update(data)
+        kind = f"{raw.dtype}{raw.shape}" if isinstance(raw, np.ndarray) else f"{len(raw)}"
+        digest.update(f"{kind}:".encode())
+        digest.update(np.ascontiguousarray(raw).data if isinstance(raw, np.ndarray) else raw)
     return digest.hexdigest()
 
 
-def cached(kind: str, key: str, compute: Callable[[], Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-    """Return the arrays stored under this key, mapped into memory; compute and store them the first time."""
+def cached(
+    kind: str, key: str, names: Sequence[str], compute: Callable[[], Mapping[str, NDArray[Any]]]
+) -> dict[str, NDArray[Any]]:
+    """Return the arrays `names` of this entry, mapped into memory; compute and store them the first time."""
     entry = cache_folder() / kind / key
-    if not entry.is_dir():
-        entry.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=".writing-", dir=entry.parent))
+    found = _load(entry, names)
+    if found is None:
+        arrays = compute()
         try:
-            for name, array in compute().items():
-                np.save(partial / f"{name}.npy", array, allow_pickle=False)
-            partial.rename(entry)
-        except OSError:
-            if not entry.is_dir():  # else another process was faster
-                raise
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-    return {
-        path.stem: np.asarray(np.load(path, mmap_mode="r", allow_pickle=False)) for path in sorted(entry.glob("*.npy"))
-    }
+            _store(entry, {name: arrays[name] for name in names})
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write the cache in {entry.parent}: {error.strerror or error}; set XMTC_CACHE to another folder"
+            ) from None
+        found = _load(entry, names)
+        if found is None:  # deleted already
+            return dict(arrays)
+    return found
+
+
+def _load(entry: Path, names: Sequence[str]) -> dict[str, NDArray[Any]] | None:
+    """The entry's arrays; None unless all are there, for it may be deleted at any time."""
+    try:
+        # plain arrays over the map: slices of np.memmap are slow to make
+        return {name: np.asarray(np.load(entry / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in names}
+    except (OSError, ValueError, EOFError):
+        return None
+
+
+def _store(entry: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a sibling and rename it; if another process was faster, its entry stays."""
+    entry.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=".writing-", dir=entry.parent))
+    try:
+        for name, array in arrays.items():
+            np.save(partial / f"{name}.npy", array, allow_pickle=False)
+        if _load(entry, list(arrays)) is None:
+            shutil.rmtree(entry, ignore_errors=True)  # what a deletion left over
+            with suppress(OSError):  # another process was faster
+                partial.rename(entry)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

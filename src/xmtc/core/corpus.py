@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from xmtc.core.errors import DataError
 from xmtc.core.labels import Concept, LabelSet
-from xmtc.core.texts import Texts
+from xmtc.core.texts import Texts, to_utf8
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +28,13 @@ class Corpus:
     def __post_init__(self) -> None:
         if self.texts is None and self.X is None:
             raise DataError("a corpus needs texts or features; got neither")
+        # lists of strings and other matrices are welcome too; frozen fields are set this way
+        object.__setattr__(self, "ids", Texts.pack(self.ids))
+        object.__setattr__(self, "Y", sp.csr_matrix(self.Y))
+        if self.texts is not None:
+            object.__setattr__(self, "texts", Texts.pack(self.texts))
+        if self.X is not None:
+            object.__setattr__(self, "X", sp.csr_matrix(self.X))
         rows = {"ids": len(self.ids), "labels": self.Y.shape[0]}
         if self.texts is not None:
             rows["texts"] = len(self.texts)
@@ -81,7 +88,11 @@ class Corpus:
         chosen = np.asarray(rows)
         if chosen.dtype == bool:
             raise DataError("take needs row numbers, got a mask; pass np.flatnonzero(mask)")
+        if len(chosen) and not np.issubdtype(chosen.dtype, np.integer):
+            raise DataError(f"take needs row numbers; got {chosen.dtype} values")
         rows = chosen.astype(np.int64)
+        if len(rows) and not (-len(self) <= rows.min() and rows.max() < len(self)):
+            raise DataError(f"take needs rows of 0 to {len(self) - 1}; got {rows.min()} to {rows.max()}")
         Y = self.Y[rows]
         return replace(
             self,
@@ -100,6 +111,20 @@ class Corpus:
         held = np.zeros(len(self), dtype=bool)
         held[np.random.default_rng(seed).permutation(len(self))[:n_held]] = True
         return self.take(np.flatnonzero(~held)), self.take(np.flatnonzero(held))
+
+    def compact(self) -> Corpus:
+        """Return this corpus with the labels that have documents first, and those that have none as concepts.
+
+        After `take`, some labels may be left without documents: a model must give these neither parameters nor score.
+        """
+        counts = _count(self.Y)
+        seen = np.flatnonzero(counts)
+        if len(seen) == self.labels.n_labels and (seen == np.arange(len(seen))).all():
+            return self
+        order = np.concatenate([seen, np.flatnonzero(counts == 0)])
+        return replace(
+            self, Y=self.Y[:, order], labels=self.labels.reorder(order, len(seen)).with_counts(counts[order])
+        )
 
     def align(self, labels: LabelSet) -> Corpus:
         """Return this corpus over `labels`, joined by label id; labels it lacks become entries at its end."""
@@ -130,7 +155,7 @@ class Corpus:
 def _label(label: object, row: int) -> str:
     """A label as a string; whole numbers serve as ids so often that they are taken too."""
     if isinstance(label, str):
-        return label
+        return to_utf8(label).decode()
     if isinstance(label, (int, np.integer)) and not isinstance(label, bool):
         return str(label)
     raise DataError(f"labels of document {row} must be strings; got {label!r}")

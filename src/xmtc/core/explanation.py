@@ -11,10 +11,10 @@ class Explanation:
 
     label: str
     score: float
-    method: str
     spans: tuple[tuple[int, int, float], ...] = ()  # (start, end, weight) in characters of the text; never overlapping
     path: tuple[tuple[str, float], ...] = ()  # (cluster, score) from the root down, the label itself last
     neighbours: tuple[tuple[str, float, tuple[str, ...]], ...] = ()  # (document id, similarity, its labels)
+    method: str = ""
 
     def words(self, text: str, n: int = 5) -> list[tuple[str, float]]:
         """Return the n words that pushed the label up most, each once with its weights added, strongest first."""

@@ -124,13 +124,19 @@ class LabelSet:
         """Return the entry with this id, name or alternative name, tried in that order, or suggest the nearest."""
         if label in self.position:
             return self.position[label]
-        for i, name in enumerate(self.names):
-            if name == label:
-                return i
-        for i, others in enumerate(self.alternatives):
-            if label in others:
-                return i
-        raise DataError(f"unknown label {label!r}.{nearest(label, (*self.names, *self.ids))}")
+        if not isinstance(label, str):
+            raise DataError(f"a label is named by its id or name, a string; got {label!r}")
+        named = [i for i, name in enumerate(self.names) if name == label]
+        named = named or [i for i, others in enumerate(self.alternatives) if label in others]
+        if len(named) > 1:
+            ids = ", ".join(self.ids[i] for i in named[:5])
+            raise DataError(f"{len(named)} labels are called {label!r}; give the id of one: {ids}")
+        if named:
+            return named[0]
+        hint = nearest(label, (*self.names, *self.ids))
+        raise DataError(
+            f"unknown label {label!r}.{hint or f' {len(self):,} labels are known, such as {self.names[0]!r}.'}"
+        )
 
     def extend(self, ids: Iterable[str], concepts: Iterable[Concept] = ()) -> LabelSet:
         """Return this set followed by those of `ids` that it lacks, as concepts without parameters."""
@@ -146,6 +152,11 @@ class LabelSet:
                     known[parent] = described[parent]
                     new.append(parent)
         return self._assemble(list(self.ids), self.n_labels, known, self.counts)
+
+    def reorder(self, order: NDArray[np.integer], n_labels: int) -> LabelSet:
+        """Return the same entries in another order, of which the first `n_labels` have parameters."""
+        concepts = self.concepts()
+        return self.restore([concepts[i] for i in order], n_labels, self.counts[order].tolist())
 
     def with_counts(self, counts: Sequence[int] | NDArray[np.integer]) -> LabelSet:
         """Return the same set with other training counts."""

@@ -8,7 +8,7 @@ score is then a function of the documents' weights: ones give the value, a resam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -19,14 +19,14 @@ from pydantic import Field
 
 from xmtc.core import bootstrap
 from xmtc.core.config import Settings
-from xmtc.core.errors import ConfigError, DataError
+from xmtc.core.errors import ConfigError, DataError, nearest
 from xmtc.core.labels import LabelSet
 from xmtc.core.parallel import blocks
 from xmtc.core.ranking import Ranking
 
 TruthMode = Literal["all", "known"]
 BINS = ("few", "medium", "many")
-_BIN_STARTS = (1, 21, 101)  # fewest training documents of a label in few, medium, many
+BIN_STARTS = (1, 21, 101)  # fewest training documents of a label in few, medium, many
 _BIN_DEPTH = 5  # labels of a ranking that macro scores and coverage look at
 
 
@@ -44,7 +44,7 @@ DEFAULT_PROPENSITY = Propensity()
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Mapping[str, float]):
     """The scores of one ranking; `report["P@1"]` is a percentage."""
 
     metrics: dict[str, float]
@@ -58,7 +58,15 @@ class Report:
     data: str = ""
 
     def __getitem__(self, key: str) -> float:
+        if key not in self.metrics:
+            raise KeyError(f"no metric {key!r}.{nearest(str(key), self.metrics)}")
         return self.metrics[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.metrics)
+
+    def __len__(self) -> int:
+        return len(self.metrics)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as one object of plain numbers, lists and mappings."""
@@ -80,9 +88,9 @@ def evaluate(
 ) -> Report:
     """Score a ranking against the truth.
 
-    After `test = corpus.align(model.labels)`, pass `test.Y`, `test.labels` and `model.n_documents`: the counts and the
-    number of documents are those of training. Mode "all" keeps labels unseen in training in the truth, and documents
-    without labels, which score 0; "known" drops both. A bin without a label in the truth, or in a resample of it,
+    After `test = corpus.align(model.labels)`, pass `test.Y`, `test.labels` and `model.manifest.n_documents`: the counts
+    and the number of documents are those of training. Mode "all" keeps labels unseen in training in the truth, and
+    documents without labels, which score 0; "known" drops both. A bin without a label in the truth, or in a resample of it,
     scores 0; `labels_in_bin` tells it from a bin that failed.
     """
     statistics = collect(ranking, truth, labels, n_documents, mode=mode, propensity=propensity, ks=ks)
@@ -265,7 +273,7 @@ def _bin_parts(
     top: NDArray[np.int32], hits: NDArray[np.bool_], truth: sp.csr_matrix, counts: NDArray[np.int64]
 ) -> tuple[sp.csr_matrix, sp.csr_matrix, sp.csr_matrix, NDArray[np.int64], dict[str, int]]:
     """Return `Statistics`' right, shown, true, bounds and labels_in_bin."""
-    bin_of = np.searchsorted(_BIN_STARTS, counts, side="right")  # 0: unseen
+    bin_of = np.searchsorted(BIN_STARTS, counts, side="right")  # 0: unseen
     occurring = np.bincount(truth.indices, minlength=len(counts)) > 0
     found = np.bincount(bin_of[occurring], minlength=len(BINS) + 1)
     used = np.flatnonzero(occurring & (bin_of > 0))

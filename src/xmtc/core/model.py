@@ -6,14 +6,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 import scipy.sparse as sp
 
+from xmtc.core.errors import ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Manifest
 
 Documents = Sequence[str] | sp.csr_matrix  # texts, or features if the model was trained on features
+
+
+def check_k(k: object) -> None:
+    """Refuse a number of labels that is none."""
+    if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
+        raise ModelError(f"k must be a whole number of at least 1; got {k!r}")
 
 
 class Model(Protocol):

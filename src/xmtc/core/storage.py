@@ -24,6 +24,7 @@ from xmtc.core.errors import ModelError
 from xmtc.core.labels import Concept, LabelSet
 
 FORMAT = 1
+READ_BY = "0.1.0"  # the first version of xmtc that reads FORMAT
 MANIFEST = "model.json"
 _LABELS = "labels.jsonl"
 
@@ -65,7 +66,8 @@ class FolderWriter:
         with self._open(_LABELS) as file:
             for concept, count in zip(labels.concepts(), labels.counts.tolist(), strict=True):
                 line = {key: value for key, value in asdict(concept).items() if value}
-                file.write(json.dumps({**line, "count": count}, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+                line["label"] = line.pop("id")
+                file.write(json.dumps({**line, "count": count}, ensure_ascii=False).encode() + b"\n")
 
     def manifest(self, manifest: Manifest) -> None:
         """Write `model.json`, last of all: a folder without it is no model."""
@@ -74,7 +76,7 @@ class FolderWriter:
             for path in sorted(self.folder.rglob("*"))
             if path.is_file()
         }
-        raw: dict[str, Any] = {"format": FORMAT, **asdict(manifest), "files": files}
+        raw: dict[str, Any] = {"format": FORMAT, "read_by": READ_BY, **asdict(manifest), "files": files}
         raw["sha256"] = _sha256_of_manifest(raw)
         with self._open(MANIFEST) as file:
             file.write(json.dumps(raw, indent=1, sort_keys=True).encode() + b"\n")
@@ -95,8 +97,7 @@ def write_folder(folder: str | Path, *, overwrite: bool = False) -> Iterator[Fol
     target = Path(folder)
     check_target(target, overwrite=overwrite)
     target = target.absolute()
-    for stale in target.parent.glob(f".{target.name}.writing-*"):  # of a save that was killed
-        shutil.rmtree(stale, ignore_errors=True)
+    _remove_stale(target)
     temporary = target.parent / f".{target.name}.writing-{os.getpid()}"
     try:
         temporary.mkdir(parents=True)
@@ -114,6 +115,29 @@ def write_folder(folder: str | Path, *, overwrite: bool = False) -> Iterator[Fol
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def _remove_stale(target: Path) -> None:
+    """Remove what killed saves to this place left behind; a process that still runs keeps its own."""
+    prefix = f".{target.name}.writing-"
+    if not target.parent.is_dir():
+        return
+    for path in target.parent.iterdir():
+        if path.name.startswith(prefix) and not _runs(path.name.removeprefix(prefix).removesuffix("-old")):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _runs(pid: str) -> bool:
+    """Whether a process of this number, other than ours, is alive."""
+    if not pid.isdecimal() or int(pid) == os.getpid() or os.name == "nt":
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def check_target(folder: str | Path, *, overwrite: bool = False) -> None:
@@ -144,7 +168,7 @@ class FolderReader:
         self.folder = Path(folder)
         raw = self._manifest()
         files = raw.pop("files")
-        raw.pop("format")
+        del raw["format"], raw["read_by"]
         self.manifest = Manifest(**raw)
         for name, facts in files.items():
             path = self.folder / PurePosixPath(name)
@@ -163,6 +187,8 @@ class FolderReader:
         path = self.folder / MANIFEST
         if not path.is_file():
             what = "is not a model folder: it has no model.json" if self.folder.is_dir() else "does not exist"
+            if self.folder.is_file():
+                what = "is a file, not a model folder"
             raise ModelError(f"{self.folder} {what}; train one with `xmtc train DATA --method M --out {self.folder}`")
         try:
             raw = json.loads(path.read_text(encoding="utf-8"))
@@ -170,8 +196,10 @@ class FolderReader:
             if not isinstance(version, int):
                 raise TypeError
             if version > FORMAT:
+                reader = str(raw.get("read_by", "a newer version"))
                 raise ModelError(
-                    f"{path} has model format {version}; this version of xmtc reads up to {FORMAT}: upgrade xmtc"
+                    f"{path} has model format {version}, and this xmtc reads up to {FORMAT}; "
+                    f"upgrade to xmtc {reader} or later, which reads it"
                 )
             if raw.pop("sha256") != _sha256_of_manifest(raw):
                 raise TypeError
@@ -197,6 +225,7 @@ class FolderReader:
             for line in file:
                 raw = json.loads(line)
                 counts.append(raw.pop("count"))
+                raw["id"] = raw.pop("label")
                 raw.update({key: tuple(raw[key]) for key in ("alternatives", "parents") if key in raw})
                 concepts.append(Concept(**raw))
         return LabelSet.restore(concepts, self.manifest.n_labels, counts)

@@ -14,6 +14,8 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from xmtc.core.errors import DataError
+
 
 @dataclass(frozen=True, eq=False)
 class Texts(Sequence[str]):
@@ -27,13 +29,27 @@ class Texts(Sequence[str]):
         """Pack any iterable of strings; what is packed already is returned as it is."""
         if isinstance(texts, Texts):
             return texts
+        if isinstance(texts, str):
+            raise DataError("expected a list of strings; got one string: put it in a list")
         builder = TextsBuilder()
-        for text in texts:
+        for i, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise DataError(f"expected a list of strings; got {text!r} at place {i}")
             builder.append(text)
         return builder.build()
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def __eq__(self, other: object) -> bool:
+        """Equal to any list or tuple of the same strings."""
+        if isinstance(other, Texts):
+            return np.array_equal(self.offsets, other.offsets) and np.array_equal(self.buffer, other.buffer)
+        if isinstance(other, (list, tuple)):
+            return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -63,6 +79,14 @@ class Texts(Sequence[str]):
         return Texts(buffer, offsets)
 
 
+def to_utf8(text: str) -> bytes:
+    """Encode a string; lone surrogates, which JSON escapes can smuggle in, become U+FFFD."""
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
+
+
 class TextsBuilder:
     """Collects strings one by one, for readers that stream."""
 
@@ -71,11 +95,8 @@ class TextsBuilder:
         self._offsets = array("q", [0])  # eight bytes a string, where a list would take forty
 
     def append(self, text: str) -> None:
-        """Add one string. Lone surrogates, which JSON escapes can smuggle in, become U+FFFD."""
-        try:
-            self._bytes += text.encode("utf-8")
-        except UnicodeEncodeError:
-            self._bytes += text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
+        """Add one string."""
+        self._bytes += to_utf8(text)
         self._offsets.append(len(self._bytes))
 
     def __len__(self) -> int:

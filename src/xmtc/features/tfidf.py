@@ -20,6 +20,7 @@ from pydantic import Field
 from xmtc.core import parallel
 from xmtc.core.config import Settings
 from xmtc.core.errors import DataError, ModelError
+from xmtc.core.progress import SILENT, Progress
 from xmtc.core.texts import Texts
 from xmtc.features.blocks import Block, cut, lower_odd, read_only
 from xmtc.features.letters import WORD
@@ -53,12 +54,12 @@ class Tfidf:
     @classmethod
     def fit(cls, texts: Sequence[str], config: TfidfConfig) -> Tfidf:
         """Learn vocabulary and idf from texts."""
-        return cls._learn(_pack(texts), config, keep_rows=False)[0]
+        return cls._learn(Texts.pack(texts), config, keep_rows=False)[0]
 
     @classmethod
     def fit_transform(cls, texts: Sequence[str], config: TfidfConfig) -> tuple[Tfidf, sp.csr_matrix]:
         """Learn vocabulary and idf from texts, and return their rows too; faster than `fit` and `transform`."""
-        tfidf, counts = cls._learn(_pack(texts), config, keep_rows=True)
+        tfidf, counts = cls._learn(Texts.pack(texts), config, keep_rows=True)
 
         def weigh(rows: Rows) -> _RowParts:
             result: _RowParts = weigh_counts(*rows, read_only(tfidf.idf), config.sublinear)
@@ -69,7 +70,7 @@ class Tfidf:
     def transform(self, texts: Sequence[str]) -> sp.csr_matrix:
         """Return one row for each text: float32, of length one, column numbers ascending; words never seen in
         training do not count, and a text without known words gives an empty row."""
-        return self._stack(parallel.run(self._transform_block, cut(_pack(texts), self.config.lowercase)))
+        return self._stack(parallel.run(self._transform_block, cut(Texts.pack(texts), self.config.lowercase)))
 
     def spans(self, text: str) -> list[Span]:
         """Return where each known term occurs in a text: (start, end) in its characters, feature, and the feature's
@@ -143,6 +144,20 @@ class Tfidf:
         return matrix
 
 
+def fit_transform_leniently(
+    texts: Sequence[str], config: TfidfConfig, progress: Progress = SILENT
+) -> tuple[Tfidf, sp.csr_matrix]:
+    """Like `Tfidf.fit_transform`; where no word occurs in min_df texts, as in tiny corpora, words of one text count."""
+    try:
+        return Tfidf.fit_transform(texts, config)
+    except DataError:
+        if config.min_df == 1:
+            raise
+        found = Tfidf.fit_transform(texts, config.model_copy(update={"min_df": 1}))
+        progress.say(f"no word occurs in {config.min_df} documents: words of a single document count too")
+        return found
+
+
 class _Table(NamedTuple):
     """What `transform_documents` needs of the vocabulary, in its order."""
 
@@ -161,16 +176,6 @@ def _idf(n: int, n_documents: NDArray[np.int64], kind: str) -> NDArray[np.float3
     else:
         idf = np.ones(len(n_documents))
     return idf.astype(np.float32)
-
-
-def _pack(texts: Sequence[str]) -> Texts:
-    if isinstance(texts, str):
-        raise DataError("TF-IDF takes a list of texts; got one string: put it in a list")
-    if not isinstance(texts, Texts):
-        for i, text in enumerate(texts):
-            if not isinstance(text, str):
-                raise DataError(f"text {i} is not a string but {type(text).__name__}; replace or drop it")
-    return Texts.pack(texts)
 
 
 def _characters(text: str, lowercase: bool) -> tuple[str, list[tuple[int, int]]]:

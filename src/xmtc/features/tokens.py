@@ -58,4 +58,5 @@ def tokenize_once(texts: Texts, tokenizer: Tokenize, fingerprint: str, progress:
         tokens = tokenize(texts, tokenizer, progress)
         return {"ids": tokens.ids, "offsets": tokens.offsets}
 
-    return Tokens(**cached("tokens", key_of([fingerprint, texts.buffer, texts.offsets]), compute))
+    key = key_of([fingerprint, texts.buffer, texts.offsets])
+    return Tokens(**cached("tokens", key, ("ids", "offsets"), compute))

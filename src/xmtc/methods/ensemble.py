@@ -19,7 +19,7 @@ from xmtc.core.ensemble import Rule, combine
 from xmtc.core.errors import ConfigError, ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
-from xmtc.core.model import Documents, Model
+from xmtc.core.model import Documents, Model, check_k
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderReader, Manifest, write_folder
 
@@ -33,18 +33,24 @@ def join(members: Sequence[Model], rule: Rule = "mean", weights: Sequence[float]
         raise ConfigError(f"an ensemble needs at least two models; got {len(members)}")
     if weights is not None and len(weights) != len(members):
         raise ConfigError(f"{len(members)} models need as many weights; got {len(weights)}")
+    if len({member.manifest.details["features"] for member in members}) > 1:
+        raise ConfigError("an ensemble needs models of one kind of input: all on texts, or all on the same features")
     labels = _union([member.labels for member in members])
     first = members[0].manifest
     manifest = Manifest(
         method=METHOD,
-        config={"rule": rule, "weights": None if weights is None else list(weights)},
+        config={
+            "rule": rule,
+            "weights": None if weights is None else list(weights),
+            "propensity": first.config.get("propensity", {}),
+        },
         seed=first.seed,
         n_labels=labels.n_labels,
         n_documents=max(member.manifest.n_documents for member in members),
         data=first.data,
         details={
             "members": [member.manifest.method for member in members],
-            "features": first.details.get("features", False),
+            "features": first.details["features"],
         },
     )
     model = EnsembleModel(manifest, labels, tuple(members), rule, None if weights is None else tuple(weights))
@@ -74,8 +80,7 @@ class EnsembleModel:
 
     def rank(self, documents: Documents, k: int = 5) -> Ranking:
         """Return the k best labels of each document, by all members together."""
-        if k < 1:
-            raise ModelError(f"k must be at least 1; got {k}")
+        check_k(k)
         found = [
             replace(ranking, labels=np.where(ranking.labels < 0, -1, entries[ranking.labels]), probabilities=None)
             for ranking, entries in (

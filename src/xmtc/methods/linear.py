@@ -6,7 +6,6 @@ above 1 averages trees that differ by the seed of their clusters.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from dataclasses import dataclass
@@ -24,19 +23,21 @@ from xmtc.core.errors import DataError, ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
 from xmtc.core.metrics import Propensity
-from xmtc.core.model import Documents
+from xmtc.core.model import Documents, check_k
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderReader, Manifest, write_folder
 from xmtc.features.clustering import ClusterConfig, label_tree
 from xmtc.features.label_vectors import pifa
-from xmtc.features.tfidf import Tfidf, TfidfConfig
+from xmtc.features.letters import WORD
+from xmtc.features.tfidf import Tfidf, TfidfConfig, fit_transform_leniently
 from xmtc.linear.beam import SearchConfig, join_path, search
 from xmtc.linear.chunks import LinearTree
 from xmtc.linear.solver import SolverConfig
 from xmtc.linear.tree import TreeConfig, train_tree
 
 METHOD = "linear"
+_WIDTH = 100  # labels that each of several trees puts forward
 
 
 class Config(Settings):
@@ -59,13 +60,11 @@ def train(
     partial: Path | None = None,
 ) -> LinearModel:
     """Train on a corpus's texts, or on its features where it has no texts."""
-    if dev is not None:
-        progress.say("dev is not used: the linear method neither stops early nor chooses by dev")
     labels = corpus.labels
     tfidf = None
     if corpus.texts is not None:
         progress.stage("vectorising")
-        tfidf, X = Tfidf.fit_transform(corpus.texts, config.tfidf)
+        tfidf, X = fit_transform_leniently(corpus.texts, config.tfidf, progress)
     else:
         assert corpus.X is not None  # a corpus has texts or features
         X = corpus.X.astype(np.float32)
@@ -87,7 +86,10 @@ def train(
         n_labels=labels.n_labels,
         n_documents=len(corpus),
         data=corpus.fingerprint(),
-        details={"features": tfidf is None, "trees": [tree.scalars() for tree in trees]},
+        details={
+            "features": X.shape[1] if tfidf is None else None,  # columns, for a model trained on features
+            "trees": [tree.scalars() for tree in trees],
+        },
     )
     return LinearModel(manifest, config, labels, tfidf, tuple(trees))
 
@@ -120,11 +122,10 @@ class LinearModel:
 
     def rank(self, documents: Documents, k: int = 5) -> Ranking:
         """Return the k best labels of each document: texts, or feature rows if the model was trained on features."""
-        if k < 1:
-            raise ModelError(f"k must be at least 1; got {k}")
+        check_k(k)
         X = self._features(documents)
-        # more than k of each tree, so that averaging sees a label that only some trees put among their k best
-        width = k if len(self.trees) == 1 else max(k, 2 * self.config.search.beam)
+        # as many of each tree whatever k is: a label outside a tree's list gets nothing from it, so width matters
+        width = k if len(self.trees) == 1 else max(k, _WIDTH)
         found = [search(tree, X, self.config.search, width) for tree in self.trees]
         return (found[0] if len(found) == 1 else combine(found, k)).padded(k)
 
@@ -146,12 +147,13 @@ class LinearModel:
             raw = []
             for node in tree.path(entry):
                 features, weights = tree.weights_of(node)
-                push[features] += weights / len(self.trees)
                 raw.append(_product(X, tree, features, weights))
+                if self.config.search.combiner != "noop" or node == tree.path(entry)[-1]:
+                    push[features] += weights / len(self.trees)
             scores.append(join_path(raw, self.config.search))
         return Explanation(
             label=self.labels.ids[entry],
-            score=float(np.mean(scores)),
+            score=self._ranked(text, entry, float(np.mean(scores))),
             method=METHOD,
             spans=_spans(self.tfidf, text, push),
             path=self._path(X, entry),
@@ -175,7 +177,8 @@ class LinearModel:
                 raise ModelError(f"this model ranks texts: give a list of strings; got {got}")
             return self.tfidf.transform(documents)
         if not sp.issparse(documents):
-            raise ModelError(f"this model ranks features: give a csr matrix with {n_features} columns; got texts")
+            got = "a dense array" if isinstance(documents, np.ndarray) else "texts"
+            raise ModelError(f"this model ranks features: give a csr matrix with {n_features} columns; got {got}")
         if documents.shape[1] != n_features:
             raise ModelError(f"this model was trained on {n_features} features; got {documents.shape[1]}")
         if not np.isfinite(documents.data).all():
@@ -183,6 +186,12 @@ class LinearModel:
         X = sp.csr_matrix(documents)
         X.sort_indices()
         return X
+
+    def _ranked(self, text: str, entry: int, otherwise: float) -> float:
+        """The score that ranking gives a label; a label that no tree's beam reaches scores by its path alone."""
+        ranking = self.rank([text], min(_WIDTH, self.labels.n_labels))
+        found = ranking.scores[0][ranking.labels[0] == entry]
+        return float(found[0]) if len(found) else otherwise
 
     def _path(self, X: sp.csr_matrix, entry: int) -> tuple[tuple[str, float], ...]:
         """(cluster, raw score) down the first tree; a cluster is named by its most frequent labels."""
@@ -206,9 +215,6 @@ def _product(X: sp.csr_matrix, tree: LinearTree, features: NDArray[np.int32], we
     return float(dense[features] @ weights)
 
 
-_WORD = re.compile(r"\b\w\w+\b")
-
-
 def _spans(tfidf: Tfidf, text: str, push: NDArray[np.float64]) -> tuple[tuple[int, int, float], ...]:
     """Words of the text with their share of the score.
 
@@ -217,7 +223,7 @@ def _spans(tfidf: Tfidf, text: str, push: NDArray[np.float64]) -> tuple[tuple[in
     """
     found = [(start, end, feature, value) for start, end, feature, value in tfidf.spans(text) if push[feature] != 0]
     times = Counter(feature for _, _, feature, _ in found)
-    words = [match.span() for match in _WORD.finditer(text)]
+    words = [match.span() for match in WORD.finditer(text)]
     starts, ends = [start for start, _ in words], [end for _, end in words]
     shares = [0.0] * len(words)
     for start, end, feature, value in found:

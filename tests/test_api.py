@@ -1,0 +1,123 @@
+"""The functions of the API: what they take, refuse and hand on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import xmtc
+from xmtc.core.errors import ConfigError, DataError, ModelError
+
+TEXTS = ["red apple pie", "green pear tart", "red cherry pie", "green apple tart"] * 4
+LISTS = [["red", "pie"], ["green"], ["red"], ["green", "tart"]] * 4
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return xmtc.Corpus.from_lists(TEXTS, LISTS)
+
+
+@pytest.fixture(scope="module")
+def on_texts(corpus):
+    return xmtc.train(corpus)
+
+
+@pytest.fixture(scope="module")
+def on_features():
+    X = sp.csr_matrix(np.tile(np.eye(4, dtype=np.float32), (4, 1)))
+    return xmtc.train(xmtc.Corpus.assemble(LISTS, X=X))
+
+
+def test_a_report_is_a_mapping(on_texts, corpus):
+    report = xmtc.evaluate(on_texts, corpus, intervals=False)
+    assert report["P@1"] == dict(report)["P@1"] == report.get("P@1")
+    assert "P@1" in report
+    assert "P@2" not in report
+    assert len(report) == len(list(report)) == 30
+    with pytest.raises(KeyError, match=r"no metric 'P@2'\. Did you mean"):
+        report["P@2"]
+
+
+def test_results_do_not_depend_on_k(on_texts):
+    narrow, wide = on_texts.rank(TEXTS, 2), on_texts.rank(TEXTS, 4)
+    assert narrow.labels.tobytes() == np.ascontiguousarray(wide.top(2).labels).tobytes()
+    assert narrow.scores.tobytes() == np.ascontiguousarray(wide.top(2).scores).tobytes()
+
+
+def test_tiny_corpora_train_with_the_defaults():
+    model = xmtc.train(xmtc.Corpus.from_lists(["red apple", "green pear"], [["a"], ["b"]]))
+    assert model.rank(["red"], 1).named(model.labels)[0][0][0] == "a"
+    with pytest.raises(DataError, match="holds a word"):
+        xmtc.train(xmtc.Corpus.from_lists(["?", ""], [["a"], ["b"]]))
+
+
+def test_ensembles_keep_the_propensity_and_one_kind_of_input(corpus, on_texts, on_features):
+    config = {"propensity": {"A": 0.6, "B": 2.6}}
+    members = [xmtc.train(corpus, config=config, seed=seed) for seed in (0, 1)]
+    joined = xmtc.ensemble(members)
+    assert xmtc.evaluate(joined, corpus, intervals=False).propensity == {"A": 0.6, "B": 2.6, "N": 16}
+    assert xmtc.compare({"a": joined, "b": on_texts}, corpus).propensity == {"A": 0.6, "B": 2.6, "N": 16}
+    with pytest.raises(ConfigError, match="one kind of input"):
+        xmtc.ensemble([on_texts, on_features])
+
+
+def test_narrower_features_are_widened_and_other_inputs_refused(on_features, on_texts, corpus):
+    narrow = xmtc.Corpus.assemble(LISTS, X=sp.csr_matrix(np.tile(np.eye(4, dtype=np.float32), (4, 1))[:, :3]))
+    assert xmtc.evaluate(on_features, narrow, intervals=False).n == 16
+    with pytest.raises(ModelError, match="give it the features of training"):
+        xmtc.evaluate(on_features, corpus)
+    with pytest.raises(ModelError, match="give it the texts"):
+        xmtc.evaluate(on_texts, narrow)
+    with pytest.raises(ModelError, match="got a dense array"):
+        on_features.rank(np.eye(4))
+
+
+def test_iterators_of_texts_are_read_once(on_texts):
+    assert on_texts.rank(iter(TEXTS[:3]), 1).labels.shape == (3, 1)
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.5, "3", None, True])
+def test_k_that_is_none(on_texts, k):
+    with pytest.raises(ModelError, match="k must be a whole number of at least 1; got"):
+        on_texts.rank(["x"], k)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"corpus": "folder"}, DataError, "train takes a Corpus"),
+        ({"seed": -1}, ConfigError, "seed must be"),
+        ({"seed": "a"}, ConfigError, "seed must be"),
+        ({"config": "x"}, ConfigError, "config must be a mapping"),
+        ({"method": "linaer"}, ConfigError, "Did you mean 'linear'"),
+        ({"recipe": "linear/one-tre"}, ConfigError, "Did you mean 'linear/one-tree'"),
+    ],
+)
+def test_wrong_arguments_of_train(corpus, arguments, error, words):
+    with pytest.raises(error, match=words):
+        xmtc.train(**{"corpus": corpus, **arguments})
+
+
+def test_wrong_arguments_elsewhere(on_texts, corpus):
+    with pytest.raises(ConfigError, match="propensity must be"):
+        xmtc.evaluate(on_texts, corpus, propensity=(0.5, 0.4))
+    with pytest.raises(DataError, match="a label is named by"):
+        on_texts.explain("x", 3)
+
+
+def test_names_that_several_labels_bear():
+    concepts = [xmtc.Concept("1", "music"), xmtc.Concept("2", "music")]
+    model = xmtc.train(xmtc.Corpus.from_lists(["song tune", "song dance"], [["1"], ["2"]], concepts=concepts))
+    with pytest.raises(DataError, match="2 labels are called 'music'; give the id of one: 1, 2"):
+        model.explain("song", "music")
+    assert model.explain("song", "2").label == "2"
+
+
+def test_folders_in_the_way_of_checkpoints_are_kept(corpus, tmp_path):
+    mine = tmp_path / "model.partial"
+    mine.mkdir()
+    (mine / "notes").write_text("mine")
+    with pytest.raises(ModelError, match="in the way of the checkpoints"):
+        xmtc.train(corpus, out=tmp_path / "model", overwrite=True)
+    assert (mine / "notes").read_text() == "mine"
