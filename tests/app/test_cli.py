@@ -70,6 +70,20 @@ def test_usage_mistakes_are_one_line(arguments: list[str], hint: str) -> None:
     assert hint in fails(*arguments)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "demo",
+        "train no-such-data",
+        "ensemble a b",
+        "data pydocs",
+        "data synthetic --documents 100 --labels 20",
+    ],
+)
+def test_an_empty_out_is_refused(command: str) -> None:
+    assert fails(*command.split(), "--out", "") == "error: --out is empty; give it a path"
+
+
 def test_a_mistake_of_the_user_is_one_line_whatever_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(arguments: list[str]) -> None:
         raise DataError("line one\nline two")

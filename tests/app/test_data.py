@@ -20,6 +20,12 @@ def test_synthetic(tmp_path: Path) -> None:
     assert sum(split["documents"] for split in splits.values()) == 100
 
 
+def test_a_seed_out_of_range_is_refused(tmp_path: Path) -> None:
+    options = ["--documents", 100, "--labels", 20, "--seed"]
+    assert "'--seed'" in fails("data", "synthetic", "--out", tmp_path / "a", *options, 2**32)
+    assert xmtc("data", "synthetic", "--out", tmp_path / "a", *options, 2**32 - 1).code == 0
+
+
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("precious")
     for command in (["pydocs"], ["synthetic", "--documents", 100, "--labels", 20]):

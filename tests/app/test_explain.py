@@ -48,10 +48,14 @@ def test_mistakes(model: Path) -> None:
     assert "no training document" in fails("explain", model, TEXT, "--label", "everything")
 
 
+def test_k_above_the_number_of_labels(model: Path) -> None:
+    assert len(xmtc("explain", model, TEXT, "-k", 10**12, "--json").json["labels"]) <= 5
+
+
 def test_words_are_highlighted_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Console(file=io.StringIO(), force_terminal=True, width=80, color_system="standard", highlight=False)
     monkeypatch.setattr(rankings, "out", lambda: screen)
-    found = Explanation("a", 1.0, "linear", spans=((0, 3, 2.0), (4, 7, -2.0), (8, 13, 0.2)))
+    found = Explanation(label="a", score=1.0, method="linear", spans=((0, 3, 2.0), (4, 7, -2.0), (8, 13, 0.2)))
     rankings.print_explanations([found], "for and words", LabelSet.build(["a"]))
     assert isinstance(screen.file, io.StringIO)
     shown = screen.file.getvalue()

@@ -18,7 +18,7 @@ def test_data(data: Path) -> None:
     assert ["documents", "120", "40"] in lines
     assert ["labels", "unseen", "in", "train", "1"] in lines
     assert "6 concepts, 1 roots, 2 levels" in result.out
-    assert "0 few (1–20), 5 medium (21–100), 0 many (over 100)" in result.out
+    assert "0 few (1–20), 5 medium (21–100), 0 many (>100)" in result.out
     assert result.out.count("•") >= 1
 
 

@@ -57,8 +57,9 @@ def test_text_shows_first_words_and_names(model: Path) -> None:
 
 
 def test_k_above_the_number_of_labels(model: Path) -> None:
-    [row] = xmtc("predict", model, "sugar", "-k", 50, "--json").json_lines
-    assert 1 <= len(row["labels"]) <= 5
+    for k in (50, 10**12):  # a ranking as wide as that would need terabytes
+        [row] = xmtc("predict", model, "sugar", "-k", k, "--json").json_lines
+        assert 1 <= len(row["labels"]) <= 5
 
 
 def test_files_of_every_kind_keep_their_ids_and_order(model: Path, tmp_path: Path) -> None:
@@ -127,6 +128,8 @@ def test_mistakes(model: Path, tmp_path: Path) -> None:
     assert "format" in fails("predict", model, "--input", tmp_path)
     assert "cannot write" in fails("predict", model, "sugar", "--output", tmp_path / "no" / "x")
     assert "folder" in fails("predict", model, "sugar", "--output", tmp_path)
+    assert "--output is empty" in fails("predict", model, "sugar", "--output", "")
+    assert "--input is empty" in fails("predict", model, "--input", "")
     assert "TEXT 2 is not UTF-8" in fails("predict", model, "sugar", "caf\udce9")
 
 
@@ -147,6 +150,18 @@ def test_a_model_trained_on_features_takes_a_feature_file(tmp_path: Path) -> Non
         result = xmtc("predict", tmp_path / folder, "--input", tmp_path / "test.txt", "--json", "-k", 1)
         assert [row["id"] for row in result.json_lines] == [str(i) for i in range(20)]
         assert [row["labels"][0]["label"] for row in result.json_lines] == ["0", "1"] * 10
-    assert "features" in fails("predict", tmp_path / "m", "some text")
-    assert "features" in fails("predict", tmp_path / "m", "--input", "-")
+        for wrong in (["some text"], ["--input", "-"]):
+            assert "give --input FILE, an XML Repository file" in fails("predict", tmp_path / folder, *wrong)
+        assert "features" in fails("explain", tmp_path / folder, "some text")
     assert xmtc("evaluate", tmp_path / "m", tmp_path, "--json").json["metrics"]["P@1"] == 100
+
+
+def test_the_new_repository_layout_from_training_to_prediction(tmp_path: Path) -> None:
+    rows = ["0:1 1:0.5", "2:1 3:0.5", "0:0.9 1:1", "2:0.7 3:1"] * 5
+    for split in ("trn", "tst"):
+        (tmp_path / f"{split}_X_Xf.txt").write_text(f"{len(rows)} 4\n" + "\n".join(rows) + "\n")
+        (tmp_path / f"{split}_X_Y.txt").write_text(f"{len(rows)} 2\n" + "0:1\n1:1\n" * 10)
+    assert xmtc("train", tmp_path, "--out", tmp_path / "m").code == 0
+    result = xmtc("predict", tmp_path / "m", "--input", tmp_path / "tst_X_Xf.txt", "--json", "-k", 1)
+    assert (result.code, result.err) == (0, "")
+    assert [row["labels"][0]["label"] for row in result.json_lines] == ["0", "1"] * 10

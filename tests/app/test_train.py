@@ -48,6 +48,10 @@ def test_set_wins_over_the_recipe(data: Path, tmp_path: Path) -> None:
         (["--set", "tree.trees=many"], "tree.trees"),
         (["--recipe", "no-such"], "no recipe 'no-such'"),
         (["--dev", "no-such-folder"], "no-such-folder does not exist"),
+        (["--dev", ""], "--dev is empty"),
+        (["--resume", "--overwrite"], "give one of them"),
+        (["--seed", "4294967296"], "'--seed'"),
+        (["--seed", "99999999999999999999"], "'--seed'"),
     ],
 )
 def test_wrong_settings_are_refused(data: Path, tmp_path: Path, options: list[str], hint: str) -> None:
@@ -91,14 +95,19 @@ def test_resume_and_overwrite(data: Path, tmp_path: Path) -> None:
     assert library.load(tmp_path / "m").manifest.seed == 1
 
 
-def test_dev_is_said_to_be_unused_only_if_it_was_asked_for(data: Path, tmp_path: Path) -> None:
+def test_the_largest_seed(data: Path, tmp_path: Path) -> None:
+    assert xmtc("train", data, "--out", tmp_path / "m", "--seed", 2**32 - 1).code == 0
+
+
+def test_dev_that_is_not_used_is_said_to_be_so_and_not_read(data: Path, tmp_path: Path) -> None:
     for name in ("train", "test"):
         (tmp_path / f"{name}.jsonl").write_bytes((data / f"{name}.jsonl").read_bytes())
     (tmp_path / "dev.jsonl").write_text("not read\n")
-    assert xmtc("train", tmp_path, "--out", tmp_path / "a").err == ""
-    result = xmtc("train", tmp_path, "--out", tmp_path / "b", "--dev", tmp_path)
-    assert result.code == 0
-    assert "--dev is not used" in result.err
+    said = "dev is not used: the linear method neither stops early nor chooses by dev\n"
+    for name, options in {"a": [], "b": ["--dev", tmp_path], "c": ["--dev", tmp_path / "dev.jsonl"]}.items():
+        result = xmtc("train", tmp_path, "--out", tmp_path / name, *options)
+        assert (result.code, result.err) == (0, said)
+    assert xmtc("train", tmp_path / "train.jsonl", "--out", tmp_path / "d").err == ""
 
 
 def test_data_is_warned_of_in_one_line(data: Path, tmp_path: Path) -> None:

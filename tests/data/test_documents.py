@@ -79,3 +79,16 @@ def test_feature_rows_come_as_the_models_width(tmp_path: Path, refusal) -> None:
     assert refusal(list, iter_features(path, 2)).startswith(f"{path}, line 1: 3 features, but the model knows 2")
     path.write_text("2 3 9\n0 0:1\n0 3:1\n")
     assert refusal(list, iter_features(path, 4)).startswith(f"{path}, line 3: index 3 is out of range")
+
+
+def test_feature_rows_of_the_new_repository_layout_hold_no_labels(tmp_path: Path, refusal) -> None:
+    path = tmp_path / "tst_X_Xf.txt"
+    path.write_text("3 3\n0:1 2:3\n\n1:2\n")
+    [X] = iter_features(path, n_features=4)
+    assert X.toarray().tolist() == [[1, 0, 3, 0], [0, 0, 0, 0], [0, 2, 0, 0]]
+    path.write_text("2 3\n0:1\n0 1:1\n")
+    assert refusal(list, iter_features(path, 4)).startswith(f"{path}, line 3: expected index:value, got '0'")
+    path.write_text("2\n0:1\n")
+    assert refusal(list, iter_features(path, 4)).startswith(
+        f"{path}, line 1: expected a header of 2 or 3 whole numbers (documents, features, optional labels), got '2'"
+    )

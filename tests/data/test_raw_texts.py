@@ -24,12 +24,20 @@ def test_texts_and_labels_line_by_line(tmp_path: Path) -> None:
     assert list(read_corpus(tmp_path, "test").texts) == ["token text"]
 
 
-@pytest.mark.parametrize(("n_texts", "n_labels"), [(5, 3), (2, 6)])
-def test_different_numbers_of_lines_are_refused(tmp_path: Path, refusal, n_texts: int, n_labels: int) -> None:
-    texts, labels = tmp_path / "train_texts.txt", tmp_path / "train_labels.txt"
-    texts.write_text("t\n" * n_texts)
-    labels.write_text("a\n" * n_labels)
-    assert refusal(read_corpus, tmp_path).startswith(f"{texts} has {n_texts} lines and {labels} has {n_labels};")
+@pytest.mark.parametrize(
+    ("n_texts", "n_labels", "reason"),
+    [
+        (5, 3, "train_texts.txt, line 4: no labels for this line in train_labels.txt (which has 3 lines); "),
+        (2, 6, "train_labels.txt, line 3: no text for this line in train_texts.txt (which has 2 lines); "),
+        (0, 1, "train_labels.txt, line 1: no text for this line in train_texts.txt (which has 0 lines); "),
+    ],
+)
+def test_the_first_line_without_partner_is_refused(
+    tmp_path: Path, refusal, n_texts: int, n_labels: int, reason: str
+) -> None:
+    (tmp_path / "train_texts.txt").write_text("t\n" * n_texts)
+    (tmp_path / "train_labels.txt").write_text("a\n" * n_labels)
+    assert refusal(read_corpus, tmp_path).startswith(f"{tmp_path}/{reason}")
 
 
 def test_not_utf8_names_file_and_line(tmp_path: Path, refusal) -> None:

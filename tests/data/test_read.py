@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from xmtc.data.read import LAYOUTS, detect, read_corpus, splits
 
 GOOD = '{"text": "t", "labels": ["a"]}\n'
@@ -29,6 +31,34 @@ def test_unknown_layouts_say_what_was_found(tmp_path: Path, refusal) -> None:
     assert refusal(detect, tmp_path / "notes.md").startswith(f"{tmp_path / 'notes.md'} has no known format; name it")
     assert "does not exist" in refusal(read_corpus, tmp_path / "notes.md" / "deeper")
     assert "cannot read" in refusal(read_corpus, tmp_path / ("x" * 5000))
+
+
+@pytest.mark.parametrize(
+    ("there", "lacking", "layout"),
+    [
+        ("trn_X_Xf.txt", "trn_X_Y.txt", "xml-repository-sparse"),
+        ("tst_X_Y.txt.gz", "tst_X_Xf.txt", "xml-repository-sparse"),
+        ("train_raw_texts.txt", "train_labels.txt", "attentionxml"),
+        ("test_labels.txt", "test_raw_texts.txt", "attentionxml"),
+        ("trn.json.gz", "lbl.json", "xml-repository-texts"),
+    ],
+)
+def test_half_a_layout_says_which_file_is_missing(
+    tmp_path: Path, refusal, there: str, lacking: str, layout: str
+) -> None:
+    (tmp_path / there).touch()
+    message = refusal(read_corpus, tmp_path)
+    assert message == f"{tmp_path} holds {there} but not {lacking}; add that: the {layout} layout needs both"
+
+
+def test_half_a_split_says_which_file_is_missing(tmp_path: Path, refusal) -> None:
+    (tmp_path / "trn_X_Xf.txt").write_text("1 1\n0:1\n")
+    (tmp_path / "trn_X_Y.txt").write_text("1 1\n0:1\n")
+    message = refusal(read_corpus, tmp_path, "test")
+    assert message == f"{tmp_path} has no split 'test'; it has train."
+    (tmp_path / "tst_X_Xf.txt").touch()
+    message = refusal(read_corpus, tmp_path, "test")
+    assert message.endswith("it has train. It holds tst_X_Xf.txt but not tst_X_Y.txt: add that.")
 
 
 def test_layouts_have_names_of_their_own() -> None:

@@ -86,7 +86,11 @@ def test_no_labelled_document_is_refused(tmp_path: Path, refusal) -> None:
 def test_wrong_new_files_are_refused(tmp_path: Path, refusal) -> None:
     features, labels = tmp_path / "trn_X_Xf.txt", tmp_path / "trn_X_Y.txt"
     write_new(tmp_path, "2 4\n0:1\n1:1\n", "3 5\n0:1\n1:1\n2:1\n")
-    assert refusal(read_corpus, tmp_path).startswith(f"{features} has 2 documents and {labels} has 3")
+    reason = "line 4: no features for this row in trn_X_Xf.txt (which has 2 rows); row i of both must be the same"
+    assert refusal(read_corpus, tmp_path).startswith(f"{labels}, {reason}")
+    write_new(tmp_path, "2 4\n0:1\n1:1\n", "1 5\n0:1\n")
+    reason = "line 3: no labels for this row in trn_X_Y.txt (which has 1 rows); row i of both must be the same"
+    assert refusal(read_corpus, tmp_path).startswith(f"{features}, {reason}")
     write_new(tmp_path, "2 4\n0:1\n4:1\n", "2 5\n0:1\n1:1\n")
     assert refusal(read_corpus, tmp_path).startswith(f"{features}, line 3: index 4 is out of range")
     write_new(tmp_path, "2 4\n0:1\n1:1\n", "2 5\n0:1\n5:1\n")

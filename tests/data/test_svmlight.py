@@ -150,3 +150,12 @@ def test_wrong_headers_are_refused(refusal, line: str) -> None:
         "rows.txt, line 1: expected a header of 3 whole numbers (documents, features, labels), got"
     )
     assert read_header(lines_of("\ufeff3 4 5\r\n"), "a", "b", "c") == [3, 4, 5]
+
+
+def test_a_header_may_leave_out_what_is_optional(refusal) -> None:
+    assert read_header(lines_of("3 4\n"), "a", "b", optional="c") == [3, 4]
+    assert read_header(lines_of("3 4 5\n"), "a", "b", optional="c") == [3, 4, 5]
+    for line in ("3", "3 4 5 6", "3 4 x"):
+        assert "header of 2 or 3 whole numbers (a, b, optional c)" in refusal(
+            lambda line: read_header(lines_of(f"{line}\n"), "a", "b", optional="c"), line
+        )

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from xmtc.app.options import check_path
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -22,7 +24,13 @@ _LABELS = 5  # labels of each
 
 def demo(
     out: Annotated[
-        str, typer.Option("--out", metavar="FOLDER", help="Folder for data and model; data there is used again.")
+        str,
+        typer.Option(
+            "--out",
+            metavar="FOLDER",
+            callback=check_path,
+            help="Folder for data and model; data there is used again.",
+        ),
     ] = "xmtc-demo",
 ) -> None:
     """Build real data, train a model, measure it and explain it: offline, in a minute or two."""

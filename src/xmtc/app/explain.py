@@ -8,6 +8,7 @@ import typer
 
 from xmtc.app.options import Json, ModelFolder
 from xmtc.app.predict import check_utf8
+from xmtc.core.errors import ConfigError
 
 
 def explain(
@@ -26,10 +27,12 @@ def explain(
 
     check_utf8(text, "TEXT")
     loaded = api.load(model)
+    if api.n_features(loaded) is not None:
+        raise ConfigError("this model was trained on features, not texts; only a model of texts can explain words")
     if label is not None:
         wanted = [label]
     else:
-        wanted = loaded.labels.decode(loaded.rank([text], k).labels[0].tolist())
+        wanted = loaded.labels.decode(loaded.rank([text], min(k, loaded.labels.n_labels)).labels[0].tolist())
     explanations = [loaded.explain(text, name) for name in wanted]
     if json:
         print_json({"text": text, "labels": [explanation_json(found, text, loaded.labels) for found in explanations]})

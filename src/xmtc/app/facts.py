@@ -12,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from xmtc.app.console import json_line, megabytes, one_line, out
+from xmtc.app.report import BIN_TITLES
 from xmtc.core.model import Model
-from xmtc.data.describe import FEW, MEDIUM, Description, SplitFigures
+from xmtc.data.describe import Description, SplitFigures
 
 _FIGURES = {  # field of a split → what it is called
     "documents": "documents",
@@ -44,11 +45,7 @@ def print_data(path: str, found: Description) -> None:
         if any(row):
             table.add_row(name, *row)
     console.print(table)
-    bins = found.bins
-    console.print(
-        f"labels by documents: {bins['few']:,} few (1–{FEW}), {bins['medium']:,} medium ({FEW + 1}–{MEDIUM}), "
-        f"{bins['many']:,} many (over {MEDIUM})"
-    )
+    console.print(f"labels by documents: {', '.join(f'{n:,} {BIN_TITLES[bin_]}' for bin_, n in found.bins.items())}")
     if found.hierarchy is None:
         console.print("hierarchy: none")
     else:

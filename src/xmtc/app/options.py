@@ -20,10 +20,20 @@ class Truth(str, Enum):
     known = "known"
 
 
+def check_path(option: typer.CallbackParam, path: str | None) -> str | None:
+    """Refuse an empty path, such as an unset variable of the shell gives; it would mean the current folder."""
+    if path == "":
+        raise ConfigError(f"{option.opts[0]} is empty; give it a path")
+    return path
+
+
 ModelFolder = Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a trained model.")]
 ModelFolders = Annotated[list[str], typer.Argument(metavar="MODEL...", help="Folders of two trained models or more.")]
-Out = Annotated[str, typer.Option("--out", metavar="FOLDER", help="Folder to write; it must not exist yet.")]
+Out = Annotated[
+    str, typer.Option("--out", metavar="FOLDER", callback=check_path, help="Folder to write; it must not exist yet.")
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a model that exists at --out.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="The same seed gives the same result.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Split = Annotated[str, typer.Option("--split", metavar="NAME", help="Split of a folder; a file is taken whole.")]
 TruthOption = Annotated[

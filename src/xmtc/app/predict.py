@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from xmtc.app.options import Json, ModelFolder
+from xmtc.app.options import Json, ModelFolder, check_path
 from xmtc.core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -27,11 +27,15 @@ def predict(
         typer.Option(
             "--input",
             metavar="FILE",
+            callback=check_path,
             help="Documents to tag: .txt (one a line), .jsonl, .csv, .tsv or .parquet with 'text' and optional 'id'; "
             "- is standard input. For a model trained on features: an XML Repository file.",
         ),
     ] = None,
-    output: Annotated[str | None, typer.Option("--output", metavar="FILE", help="Write here, not to stdout.")] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", metavar="FILE", callback=check_path, help="Write here, not to stdout."),
+    ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Labels a document.")] = 5,
     json: Json = False,
 ) -> None:
@@ -45,6 +49,7 @@ def predict(
 
     source = _source(texts or [], input)
     loaded = api.load(model)
+    k = min(k, loaded.labels.n_labels)
     write = ranking_json if json else ranking_text
     done = 0
     with (
@@ -95,13 +100,14 @@ def _batches(model: Model, source: list[str] | str) -> Iterator[_Batch]:
     from xmtc import api
     from xmtc.data.documents import iter_documents, iter_features
 
+    width = api.n_features(model)
+    if width is not None and (isinstance(source, list) or source == "-"):
+        raise ConfigError("this model was trained on features, not texts; give --input FILE, an XML Repository file")
     if isinstance(source, list):
         yield _Batch([str(i) for i in range(len(source))], source, source)
-    elif (width := api.n_features(model)) is None:
+    elif width is None:
         for ids, texts in iter_documents(source):
             yield _Batch(ids, texts, texts)
-    elif source == "-":
-        raise ConfigError("this model was trained on features: give an XML Repository file with --input FILE")
     else:
         first = 0
         for rows in iter_features(source, width):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 
 from rich import box
@@ -11,13 +12,14 @@ from rich.text import Text
 
 from xmtc.app.console import duration, megabytes, out
 from xmtc.core.bootstrap import Comparison, Difference
-from xmtc.core.metrics import BINS, Report
+from xmtc.core.metrics import BIN_STARTS, BINS, Report
 from xmtc.core.model import Model
 
 _KS = (1, 3, 5)
 _BY_DOCUMENT = ("P", "R", "nDCG", "PSP", "PSnDCG")
 _BY_LABEL = ("macro-P", "macro-R", "macro-F", "coverage")
-_BIN_TITLES = {"few": "few (1–20)", "medium": "medium (21–100)", "many": "many (>100)"}
+_BIN_RANGES = (*(f"{start}–{after - 1}" for start, after in pairwise(BIN_STARTS)), f">{BIN_STARTS[-1] - 1}")
+BIN_TITLES = {bin_: f"{bin_} ({documents})" for bin_, documents in zip(BINS, _BIN_RANGES, strict=True)}
 _COMPARED = (
     *(f"{name}@{k}" for name in ("P", "PSP") for k in _KS),
     *("R@5", "nDCG@5", "PSnDCG@5"),
@@ -39,7 +41,7 @@ def print_report(report: Report) -> None:
     console.print(_table("by document", [f"@{k}" for k in _KS], _BY_DOCUMENT, lambda row, i: f"{row}@{_KS[i]}", report))
     by_bin = _table(
         "by label",
-        [_BIN_TITLES[bin_] for bin_ in BINS],
+        [BIN_TITLES[bin_] for bin_ in BINS],
         _BY_LABEL,
         lambda row, i: f"{row}@5/{BINS[i]}",
         report,
@@ -55,8 +57,7 @@ def print_report(report: Report) -> None:
         "known": "only labels seen in training count",
     }[report.truth]
     console.print(Text(f"truth {report.truth}: {truth}"))
-    A, B, N = (report.propensity[key] for key in ("A", "B", "N"))
-    console.print(Text(f"propensity A = {A:g}, B = {B:g}, N = {N:,} training documents"))
+    console.print(_propensity(report.propensity))
     console.print(Text("in percent; in brackets 95 % intervals, from resampling the documents", style="dim"))
 
 
@@ -78,7 +79,13 @@ def print_comparison(comparison: Comparison, truth: str, data: str) -> None:
             pair = (f"{comparison.values[name][key]:.2f}" for name in (first, model))
             table.add_row(key, *pair, *_difference_cells(comparison.differences[model][key]))
         console.print(table)
+    if comparison.propensity is not None:
+        console.print(_propensity(comparison.propensity))
     console.print(Text("in brackets: 95 % intervals of the difference, from resampling the documents", style="dim"))
+
+
+def _propensity(used: Mapping[str, float]) -> Text:
+    return Text(f"propensity A = {used['A']:g}, B = {used['B']:g}, N = {used['N']:,} training documents")
 
 
 def _difference_cells(found: Difference) -> list[str | Text]:

@@ -7,12 +7,15 @@ from typing import Annotated
 
 import typer
 
-from xmtc.app.options import Overwrite
+from xmtc.app.options import Overwrite, Seed, check_path
+from xmtc.core.errors import ConfigError
 
 
 def train(
     data: Annotated[str, typer.Argument(metavar="DATA", help="Folder with a train split, or a file of documents.")],
-    out: Annotated[str, typer.Option("--out", metavar="MODEL", help="Folder to write the model to.")],
+    out: Annotated[
+        str, typer.Option("--out", metavar="MODEL", callback=check_path, help="Folder to write the model to.")
+    ],
     method: Annotated[
         str | None, typer.Option("--method", metavar="METHOD", help="linear (the default without --recipe).")
     ] = None,
@@ -25,9 +28,14 @@ def train(
     ] = None,
     dev: Annotated[
         str | None,
-        typer.Option("--dev", metavar="DATA", help="Folder with a dev split, or a file, for methods that use one."),
+        typer.Option(
+            "--dev",
+            metavar="DATA",
+            callback=check_path,
+            help="Folder with a dev split, or a file, for methods that use one.",
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same model.")] = 0,
+    seed: Seed = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run stopped.")] = False,
     overwrite: Overwrite = False,
 ) -> None:
@@ -42,16 +50,19 @@ def train(
 
     def read_dev(progress: Progress) -> Corpus | None:
         """Dev documents, for a method that uses them: those asked for, or the folder's own."""
-        if dev is not None and not api.uses_dev(method_of_run):
-            splits(dev)  # a wrong path is a mistake all the same
-            progress.say(f"--dev is not used: the {method_of_run} method neither stops early nor chooses by dev")
-        if not api.uses_dev(method_of_run) or (dev is None and "dev" not in splits(data)):
+        found = splits(data if dev is None else dev)  # a wrong path is a mistake, used or not
+        if dev is None and "dev" not in found:
+            return None
+        if not api.uses_dev(method_of_run):
+            progress.say(f"dev is not used: the {method_of_run} method neither stops early nor chooses by dev")
             return None
         progress.stage("reading dev documents")
         progress.say(f"dev documents come from {dev or data}")
         return api.read_corpus(dev or data, "dev")
 
     started = time.monotonic()
+    if resume and overwrite:
+        raise ConfigError("--resume goes on with what is there, --overwrite replaces it; give one of them")
     # all that can be refused is refused before the data is read, which may take minutes
     method_of_run, config = api.read_settings(method, parse_assignments(settings or []), recipe)
     api.check_out(out, resume=resume, overwrite=overwrite)

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from xmtc.core.corpus import Corpus
 from xmtc.core.labels import LabelSet
+from xmtc.core.metrics import BIN_STARTS, BINS
 from xmtc.core.texts import Texts
 from xmtc.data.gather import DataWarning
 from xmtc.data.read import detect, read_corpus, splits
-
-FEW, MEDIUM = 20, 100  # documents: few ≤ 20 < medium ≤ 100 < many
 
 
 @dataclass(frozen=True)
@@ -113,8 +112,8 @@ def _figures(
 
 
 def _bins(counts: NDArray[np.int64]) -> dict[str, int]:
-    few, medium = counts <= FEW, (counts > FEW) & (counts <= MEDIUM)
-    return {"few": int(few.sum()), "medium": int(medium.sum()), "many": int((counts > MEDIUM).sum())}
+    found = np.bincount(np.searchsorted(BIN_STARTS, counts, side="right"), minlength=len(BINS) + 1)
+    return dict(zip(BINS, found[1:].tolist(), strict=True))
 
 
 def _zipf(counts: NDArray[np.int64]) -> list[tuple[int, int]]:

@@ -50,15 +50,16 @@ def iter_documents(source: str | Path | IO[bytes], batch: int = 1024) -> Iterato
 
 
 def iter_features(path: str | Path, n_features: int, batch: int = 1024) -> Iterator[sp.csr_matrix]:
-    """Stream the feature rows of an XML Repository file (`N D L`, then `l,l f:v …`; labels are not looked at).
+    """Stream the feature rows of an XML Repository file, old or new; labels are not looked at.
 
-    Gives matrices of at most `batch` rows and `n_features` columns, those of the model.
+    An old one begins with `N D L`, then `l,l f:v …`; a new one (tst_X_Xf.txt) with `N D`, then `f:v …`. Gives
+    matrices of at most `batch` rows and `n_features` columns, those of the model.
     """
     lines = open_lines(Path(path))
-    n, width, n_labels = read_header(lines, "documents", "features", "labels")
+    n, width, *n_labels = read_header(lines, "documents", "features", optional="labels")
     if width > n_features:
         raise lines.mistake(f"{width} features, but the model knows {n_features}; give it rows made as its training's")
-    for rows in iter_rows(lines, n, width, n_labels):
+    for rows in iter_rows(lines, n, width, *n_labels):
         X = rows.matrix(n_features)
         for start in range(0, X.shape[0], batch):
             yield X[start : start + batch]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from xmtc.core.corpus import Corpus
@@ -13,18 +13,21 @@ SPLITS = ("train", "dev", "test")
 FILE = ""  # the one "split" of DATA that is a file, not a folder
 
 Files = tuple[Path, ...]
+Needed = Mapping[str, tuple[tuple[str, ...], ...]]  # split → the files it needs, each by its names, the best first
 
 
 @dataclass(frozen=True)
 class Layout:
     """`find` names the files of each split of a folder (or of `FILE`, for a file), or nothing if it is not this layout.
 
-    `read` turns the files of one split into a corpus; it sees no other split.
+    `read` turns the files of one split into a corpus; it sees no other split. `needed` is for layouts that keep a split
+    in several files: it lets a folder that lacks one of them be told so.
     """
 
     name: str
     find: Callable[[Path], Mapping[str, Files]]
     read: Callable[[Files], Corpus]
+    needed: Needed = field(default_factory=dict)
 
 
 def find_file(folder: Path, *names: str) -> Path | None:
@@ -35,6 +38,24 @@ def find_file(folder: Path, *names: str) -> Path | None:
             raise DataError(f"{folder} holds both {plain.name} and {packed.name}; remove one of them")
         if plain.is_file() or packed.is_file():
             return plain if plain.is_file() else packed
+    return None
+
+
+def find_together(folder: Path, needed: Needed) -> dict[str, Files]:
+    """Return the files of each split of which all are there."""
+    found = {split: [find_file(folder, *names) for names in files] for split, files in needed.items()}
+    whole = {split: tuple(file for file in files if file) for split, files in found.items()}
+    return {split: files for split, files in whole.items() if len(files) == len(needed[split])}
+
+
+def find_lacking(folder: Path, needed: Needed) -> str | None:
+    """Return, for the first split of which a part is there, "a.txt but not b.txt"."""
+    for files in needed.values():
+        found = {names[0]: find_file(folder, *names) for names in files}
+        there = [file.name for file in found.values() if file]
+        lacking = [name for name, file in found.items() if not file]
+        if there and lacking:
+            return f"{' and '.join(there)} but not {' and '.join(lacking)}"
     return None
 
 

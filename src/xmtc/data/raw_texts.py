@@ -6,28 +6,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
 from xmtc.core.corpus import Corpus
-from xmtc.core.errors import DataError
 from xmtc.data.gather import gather
-from xmtc.data.layout import SPLITS, Files, Layout, find_file
+from xmtc.data.layout import SPLITS, Files, Layout, find_together
 from xmtc.data.lines import open_lines
 from xmtc.data.rows import Row
 
-
-def find(path: Path) -> Mapping[str, Files]:
-    """Recognise the layout: texts and labels must both be there."""
-    found = {
-        split: (
-            find_file(path, f"{split}_raw_texts.txt", f"{split}_texts.txt"),
-            find_file(path, f"{split}_labels.txt"),
-        )
-        for split in SPLITS
-    }
-    return {split: (texts, labels) for split, (texts, labels) in found.items() if texts and labels}
+_NEEDED = {split: ((f"{split}_raw_texts.txt", f"{split}_texts.txt"), (f"{split}_labels.txt",)) for split in SPLITS}
 
 
 def read(files: Files) -> Corpus:
@@ -39,13 +29,12 @@ def _rows(files: Files) -> Iterator[Row]:
     texts, labels = map(open_lines, files)
     for text, line in zip_longest(texts, labels):
         if text is None or line is None:
-            for _ in texts if line is None else labels:  # count the rest
-                pass
-            raise DataError(
-                f"{texts.name} has {texts.number} lines and {labels.name} has {labels.number}; "
+            longer, shorter, lacking = (labels, texts, "text") if text is None else (texts, labels, "labels")
+            raise longer.mistake(
+                f"no {lacking} for this line in {Path(shorter.name).name} (which has {shorter.number} lines); "
                 "line i of both must be the same document"
             )
         yield Row(None, text, line.split())
 
 
-LAYOUT = Layout("attentionxml", find, read)
+LAYOUT = Layout("attentionxml", partial(find_together, needed=_NEEDED), read, _NEEDED)

@@ -12,7 +12,7 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError, nearest
 from xmtc.data import native, raw_texts, repository, repository_texts, tables
 from xmtc.data.gather import DataWarning
-from xmtc.data.layout import FILE, Files, Layout
+from xmtc.data.layout import FILE, Files, Layout, find_lacking
 
 __all__ = ["LAYOUTS", "DataWarning", "detect", "read_corpus", "splits"]
 
@@ -37,7 +37,10 @@ def read_corpus(path: str | Path, split: str = "train") -> Corpus:
     if FILE in found:
         return layout.read(found[FILE])
     if split not in found:
-        raise DataError(f"{path} has no split {split!r}; it has {', '.join(found)}.{nearest(split, found)}")
+        files = {split: layout.needed[split]} if split in layout.needed else {}
+        lacking = find_lacking(Path(path), files)
+        hint = f" It holds {lacking}: add that." if lacking else nearest(split, found)
+        raise DataError(f"{path} has no split {split!r}; it has {', '.join(found)}.{hint}")
     return layout.read(found[split])
 
 
@@ -64,6 +67,9 @@ def _find(path: Path) -> tuple[Layout, Mapping[str, Files]]:
 
 def _unknown(path: Path) -> str:
     if path.is_dir():
+        for layout in LAYOUTS:
+            if lacking := find_lacking(path, layout.needed):
+                return f"{path} holds {lacking}; add that: the {layout.name} layout needs both"
         there = ", ".join(sorted(other.name for other in path.iterdir())[:8]) or "nothing"
         return f"{path} has no known layout (it holds {there}); the native one needs train.jsonl or test.jsonl"
     if path.exists():

@@ -8,6 +8,7 @@ file alone. New (Parabel, pyxclib): trn_X_Xf.txt begins with `N D`, then `f:v â€
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +16,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtc.core.corpus import Corpus
-from xmtc.core.errors import DataError
 from xmtc.data.gather import assemble
-from xmtc.data.layout import FILE, SPLITS, Files, Layout, find_file, suffix
+from xmtc.data.layout import FILE, SPLITS, Files, Layout, find_file, find_together, suffix
 from xmtc.data.lines import open_lines
 from xmtc.data.svmlight import offsets, read_header, read_rows
 
 PREFIXES = {"train": "trn", "test": "tst"}  # the newer distributions' names of the splits
+_NEW_FILES = {split: ((f"{prefix}_X_Xf.txt",), (f"{prefix}_X_Y.txt",)) for split, prefix in PREFIXES.items()}
 
 
 def find_old(path: Path) -> Mapping[str, Files]:
@@ -40,27 +41,22 @@ def read_old(files: Files) -> Corpus:
     return _corpus(lines.name, rows.matrix(width), rows.labels, offsets(rows.n_labels))
 
 
-def find_new(path: Path) -> Mapping[str, Files]:
-    """Recognise the Parabel and pyxclib layout."""
-    found = {
-        split: (find_file(path, f"{prefix}_X_Xf.txt"), find_file(path, f"{prefix}_X_Y.txt"))
-        for split, prefix in PREFIXES.items()
-    }
-    return {split: (features, labels) for split, (features, labels) in found.items() if features and labels}
-
-
 def read_new(files: Files) -> Corpus:
     """Read features and labels from two files with as many rows."""
     features, labels = map(open_lines, files)
     n, width = read_header(features, "documents", "features")
     m, n_labels = read_header(labels, "documents", "labels")
-    if n != m:
-        raise DataError(
-            f"{features.name} has {n} documents and {labels.name} has {m}; row i of both must be the same document"
-        )
-    truth = read_rows(labels, n, n_labels).matrix(n_labels)
+    truth = read_rows(labels, m, n_labels).matrix(n_labels)
     truth.eliminate_zeros()
-    return _corpus(labels.name, read_rows(features, n, width).matrix(width), truth.indices, truth.indptr)
+    X = read_rows(features, n, width).matrix(width)
+    if n != m:
+        longer, shorter, lacking = (labels, features, "features") if n < m else (features, labels, "labels")
+        raise longer.mistake(
+            f"no {lacking} for this row in {Path(shorter.name).name} (which has {min(n, m)} rows); "
+            "row i of both must be the same document",
+            min(n, m) + 2,
+        )
+    return _corpus(labels.name, X, truth.indices, truth.indptr)
 
 
 def _corpus(source: str, X: sp.csr_matrix, labels: NDArray[np.int32], ends: NDArray[np.integer]) -> Corpus:
@@ -76,4 +72,4 @@ def _corpus(source: str, X: sp.csr_matrix, labels: NDArray[np.int32], ends: NDAr
 
 
 OLD = Layout("xml-repository", find_old, read_old)
-NEW = Layout("xml-repository-sparse", find_new, read_new)
+NEW = Layout("xml-repository-sparse", partial(find_together, needed=_NEW_FILES), read_new, _NEW_FILES)

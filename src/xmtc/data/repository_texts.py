@@ -6,23 +6,19 @@ has `uid`, its id, and `title`, its name. A document's text is its title and its
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from xmtc.core.corpus import Corpus
 from xmtc.core.labels import Concept
 from xmtc.data.gather import gather
-from xmtc.data.layout import Files, Layout, find_file
+from xmtc.data.layout import Files, Layout, find_together
 from xmtc.data.lines import open_lines
 from xmtc.data.repository import PREFIXES
 from xmtc.data.rows import Row, as_id, json_objects, kind, make_row, optional, require
 
-
-def find(path: Path) -> Mapping[str, Files]:
-    """Recognise the layout: documents and labels must both be there."""
-    labels = find_file(path, "lbl.json")
-    found = {split: find_file(path, f"{prefix}.json") for split, prefix in PREFIXES.items()}
-    return {split: (file, labels) for split, file in found.items() if file and labels}
+_NEEDED = {split: ((f"{prefix}.json",), ("lbl.json",)) for split, prefix in PREFIXES.items()}
 
 
 def read(files: Files) -> Corpus:
@@ -62,4 +58,4 @@ def _rows(path: Path, concepts: list[Concept]) -> Iterator[Row]:
         yield make_row(fields.get("uid"), text, [concepts[target].id for target in targets], lines.mistake)
 
 
-LAYOUT = Layout("xml-repository-texts", find, read)
+LAYOUT = Layout("xml-repository-texts", partial(find_together, needed=_NEEDED), read, _NEEDED)

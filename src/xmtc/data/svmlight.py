@@ -38,12 +38,14 @@ class Rows(NamedTuple):
         return X
 
 
-def read_header(lines: Lines, *fields: str) -> list[int]:
-    """Read a first line of whole numbers, one for each of `fields`."""
+def read_header(lines: Lines, *fields: str, optional: str | None = None) -> list[int]:
+    """Read a first line of whole numbers, one for each of `fields`; one more for `optional` may follow."""
     words = lines.first().split()
-    if len(words) != len(fields) or not all(_is_index(word.encode()) and int(word) < 2**31 for word in words):
-        expected, got = ", ".join(fields), " ".join(words)[:80]
-        raise lines.mistake(f"expected a header of {len(fields)} whole numbers ({expected}), got {got!r}; add it")
+    sizes = [len(fields)] if optional is None else [len(fields), len(fields) + 1]
+    if len(words) not in sizes or not all(_is_index(word.encode()) and int(word) < 2**31 for word in words):
+        expected = ", ".join(fields) + (f", optional {optional}" if optional else "")
+        numbers, got = " or ".join(map(str, sizes)), " ".join(words)[:80]
+        raise lines.mistake(f"expected a header of {numbers} whole numbers ({expected}), got {got!r}; add it")
     return [int(word) for word in words]
 
 
