@@ -221,6 +221,10 @@ def read_recipe(recipe: str | Path) -> tuple[str, dict[str, Any]]:
 
 def check_out(out: str | Path, *, resume: bool = False, overwrite: bool = False) -> None:
     """Refuse, before any work, to train to a folder that holds a model, an interrupted run, or cannot be written."""
+    if not str(out):
+        raise ConfigError("the folder for the model has no name; give one")
+    if resume and overwrite:
+        raise ConfigError("resume goes on with what is there and overwrite starts anew; choose one")
     if not (resume and Path(out).exists()):
         check_target(out, overwrite=overwrite)
     partial = _partial(out)
