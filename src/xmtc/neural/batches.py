@@ -80,8 +80,10 @@ def share(batch: NDArray[np.int64], rank: int, world: int) -> NDArray[np.int64]:
     return batch[rank::world]
 
 
-def collate(rows: Sequence[int] | NDArray[np.integer], tokens: Tokens, layout: TokenLayout, Y: sp.csr_matrix) -> Batch:
-    """Pad the documents of `rows` and gather their labels."""
+def collate(
+    rows: Sequence[int] | NDArray[np.integer], tokens: Tokens, layout: TokenLayout, Y: sp.csr_matrix | None = None
+) -> Batch:
+    """Pad the documents of `rows` and gather their labels, if there are any to learn from."""
     rows = np.asarray(rows, dtype=np.int64)
     documents = [tokens[int(row)] for row in rows]
     width = max((len(document) for document in documents), default=1)
@@ -91,7 +93,9 @@ def collate(rows: Sequence[int] | NDArray[np.integer], tokens: Tokens, layout: T
         span = slice(width - len(document), width) if layout.pad_left else slice(0, len(document))
         ids[i, span] = document
         mask[i, span] = True
-    labels = [Y.indices[Y.indptr[row] : Y.indptr[row + 1]] for row in rows]
+    labels = [np.empty(0, np.int64)] * len(rows)
+    if Y is not None:
+        labels = [Y.indices[Y.indptr[row] : Y.indptr[row + 1]].astype(np.int64) for row in rows]
     starts = np.cumsum([0, *(len(found) for found in labels)])
-    positives = np.concatenate(labels).astype(np.int64) if len(labels) else np.empty(0, np.int64)
+    positives = np.concatenate([*labels, np.empty(0, np.int64)])
     return Batch(*(torch.from_numpy(part) for part in (ids, mask, rows, positives, starts)))

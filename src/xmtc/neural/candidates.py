@@ -44,17 +44,19 @@ class Clusters(nn.Module):
     def choose(self, logits: Tensor, n: int, truth: Tensor | None = None) -> Tensor:
         """Return n clusters a document, by score; with `truth`, clusters that hold positives come first.
 
-        A document with more than n of these widens the choice for the batch, so that no positive is ever lost.
+        A document with more than n of these has them all, so that no positive is ever lost; the others are padded
+        with −1: what is chosen for a document does not hang on those beside it.
         """
-        scores = logits.sigmoid()
-        if truth is not None:
-            scores = scores + truth
-            n = max(n, int(truth.sum(1).max()))
-        return scores.topk(min(n, self.n_clusters), dim=1).indices
+        if truth is None:
+            return logits.topk(min(n, self.n_clusters), dim=1).indices
+        n_each = truth.sum(1, keepdim=True).clamp(min=n)  # (B, 1)
+        width = min(int(n_each.max()), self.n_clusters)
+        chosen = logits.masked_fill(truth > 0, torch.inf).topk(width, dim=1).indices
+        return chosen.masked_fill(torch.arange(width, device=chosen.device) >= n_each, -1)
 
     def labels_of(self, chosen: Tensor) -> tuple[Tensor, Tensor]:
         """All labels of the chosen clusters (B, C), padded with −1, and the cluster of each; no label comes twice."""
-        labels = self.members[chosen].flatten(1)
+        labels = self.members[chosen].masked_fill((chosen < 0).unsqueeze(2), -1).flatten(1)
         cluster_of = chosen.unsqueeze(2).expand(-1, -1, self.members.shape[1]).flatten(1)
         return labels, cluster_of
 

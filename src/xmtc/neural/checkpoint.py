@@ -7,6 +7,7 @@ need no saving: batches and dropout are functions of (seed, epoch, step).
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,17 +29,16 @@ class Checkpoints:
         self.identity = json.loads(json.dumps(identity, sort_keys=True))
         if folder is None:
             return
+        folder.mkdir(parents=True, exist_ok=True)
         run = folder / "run.json"
-        if run.is_file():
-            if json.loads(run.read_text(encoding="utf-8")) != self.identity:
-                raise ConfigError(
-                    f"{folder} holds checkpoints of other settings, data or seed; use those, or remove the folder"
-                )
-        else:
-            folder.mkdir(parents=True, exist_ok=True)
-            partial = folder / ".run.json"
+        if not run.is_file():
+            partial = folder / f".run-{os.getpid()}.json"
             partial.write_text(json.dumps(self.identity, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-            partial.rename(run)
+            partial.replace(run)
+        elif _read_json(run) != self.identity:
+            raise ConfigError(
+                f"{folder} holds checkpoints of other settings, data or seed; use those, or remove the folder"
+            )
 
     def save(
         self,
@@ -74,6 +74,7 @@ class Checkpoints:
         found = self._all() if self.folder is not None else []
         if not found:
             return None
+        from safetensors import SafetensorError
         from safetensors.torch import load_file
 
         newest = found[-1]
@@ -82,18 +83,32 @@ class Checkpoints:
             _unflatten(optimizers, load_file(newest / "optimizer.safetensors"))
             state = json.loads((newest / "state.json").read_text(encoding="utf-8"))
             return load_file(newest / "extra.safetensors"), state
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
+        except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise ModelError(
-                f"checkpoint {newest} cannot be read ({str(error).splitlines()[0]}); remove it to go on from the last"
+                f"checkpoint {newest} is cut or altered ({reason}); remove it to go on from the one before"
             ) from None
 
     def _all(self) -> list[Path]:
         return sorted(self.folder.glob("step-*")) if self.folder is not None else []
 
 
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        raise ModelError(f"{path} is cut or altered; remove its folder to start again") from None
+
+
 def _storable(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Contiguous copies on the CPU; safetensors refuses tensors that share memory."""
-    return {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}
+    """Contiguous tensors on the CPU; safetensors refuses any that share memory, and only those are copied."""
+    stored: dict[str, Tensor] = {}
+    seen: set[int] = set()
+    for name, tensor in tensors.items():
+        value = tensor.detach().cpu().contiguous()
+        stored[name] = value.clone() if value.data_ptr() in seen else value
+        seen.add(value.data_ptr())
+    return stored
 
 
 def _flatten(optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:

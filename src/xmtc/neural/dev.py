@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import scipy.sparse as sp
+import numpy as np
 
 from xmtc.core import metrics
 from xmtc.core.corpus import Corpus
@@ -25,14 +25,14 @@ def hold_out(corpus: Corpus, fraction: float, seed: int, progress: Progress = SI
 
 
 def scorer(dev: Corpus, labels: LabelSet, n_documents: int, metric: str) -> Score:
-    """Return a function from a ranking of dev to one metric, in percent."""
+    """Return a function from a ranking of dev to one metric, in percent; an unknown metric is refused at once."""
     aligned = dev.align(labels)
-    truth: sp.csr_matrix = aligned.Y
 
-    def score(ranking: Ranking) -> float:
-        report = metrics.evaluate(ranking, truth, aligned.labels, n_documents)
-        if metric not in report.metrics:
-            raise ConfigError(f"train.metric: no metric {metric!r}.{nearest(metric, report.metrics)}")
-        return report[metric]
+    def evaluate(ranking: Ranking) -> dict[str, float]:
+        return metrics.evaluate(ranking, aligned.Y, aligned.labels, n_documents).metrics
 
-    return score
+    blank = np.full((len(dev), 1), -1, dtype=np.int32)
+    known = evaluate(Ranking(blank, np.full(blank.shape, -np.inf, dtype=np.float32)))
+    if metric not in known:
+        raise ConfigError(f"train.metric: no metric {metric!r}.{nearest(metric, known)}")
+    return lambda ranking: evaluate(ranking)[metric]

@@ -6,9 +6,11 @@ method asks which family it runs on. There is no table of classes: AutoModel and
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,10 +20,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from xmtc.core.config import Settings
-from xmtc.core.errors import ConfigError
+from xmtc.core.errors import ConfigError, ModelError
 from xmtc.neural.resolve import resolve
-
-_FOREVER = 1_000_000  # tokenizers without a limit report astronomic ones
 
 
 class EncoderConfig(Settings):
@@ -103,46 +103,59 @@ class Tokenizer:
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
         """Turn texts into token ids, special tokens included; the last special token survives cutting."""
-        found: list[list[int]] = self.inner(list(texts), truncation=True, max_length=self.max_length)["input_ids"]
+        found: list[list[int]] = self._cut(list(texts), return_token_type_ids=False)["input_ids"]
         return found
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
         """Return each token's (start, end) in characters of the text; special tokens get (0, 0)."""
-        found = self.inner(text, truncation=True, max_length=self.max_length, return_offsets_mapping=True)
-        return [(int(start), int(end)) for start, end in found["offset_mapping"]]
+        if not self.inner.is_fast:
+            raise ModelError("this encoder's tokenizer does not say where its tokens stand: its words have no weights")
+        found = self._cut(text, return_offsets_mapping=True)["offset_mapping"]
+        return [(int(start), int(end)) for start, end in found]
 
     def fingerprint(self) -> str:
         """Return a string that changes whenever the ids could."""
-        state = self.inner.backend_tokenizer.to_str() if self.inner.is_fast else json.dumps(self.inner.get_vocab())
-        return f"{state}|{self.max_length}"
+        if not self.inner.is_fast:
+            return f"{json.dumps(self.inner.get_vocab(), sort_keys=True)}|{self.max_length}"
+        state = json.loads(self.inner.backend_tokenizer.to_str())
+        state.update(truncation=None, padding=None)  # these remember the last call
+        return f"{json.dumps(state, sort_keys=True)}|{self.max_length}"
+
+    def _cut(self, given: Any, **wanted: bool) -> Any:
+        return self.inner(given, truncation=True, max_length=self.max_length, return_attention_mask=False, **wanted)
 
 
 def load_encoder(config: EncoderConfig) -> tuple[Encoder, Tokenizer]:
     """Load pretrained weights and the tokenizer that goes with them."""
+    from safetensors import SafetensorError
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
     folder = resolve(config.name)
     try:
-        inner = AutoTokenizer.from_pretrained(folder)
-        settings = AutoConfig.from_pretrained(folder)
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"cannot load encoder {config.name!r}: {str(error).splitlines()[0]}") from None
-    n_layers = settings.num_hidden_layers
-    if config.layers is not None and config.layers > n_layers:
-        raise ConfigError(f"encoder.layers = {config.layers}, but {config.name} has {n_layers} layers")
-    _adjust(settings, config)
-    _check_length(settings, inner, config)
-    with _quiet():
-        try:
-            network = AutoModel.from_pretrained(folder, config=settings, use_safetensors=True)
-        except (OSError, ValueError, RuntimeError) as error:
-            raise ConfigError(f"cannot load encoder {config.name!r}: {str(error).splitlines()[0]}") from None
-    return Encoder(network, _layout(inner)), Tokenizer(inner, config.max_length)
+        with _quiet():
+            inner = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+            settings = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+            _adjust(settings, config)
+            network = AutoModel.from_pretrained(
+                folder, config=settings, use_safetensors=True, trust_remote_code=False
+            ).float()  # some are stored in half precision
+    except (OSError, ValueError, RuntimeError, KeyError, ImportError, SafetensorError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ConfigError(f"cannot load encoder {config.name!r}: {reason}") from None
+    limit = _longest(network)
+    if limit is not None and config.max_length > limit:
+        raise ConfigError(f"encoder.max_length = {config.max_length}, but {config.name} reads {limit} tokens at most")
+    encoder = Encoder(network, _layout(inner, network))
+    _freeze_idle(encoder)
+    return encoder, Tokenizer(inner, config.max_length)
 
 
 def save_encoder(encoder: Encoder, tokenizer: Tokenizer, folder: Path) -> None:
     """Write config, layout and tokenizer; the weights are saved with the rest of the method's network."""
     folder.mkdir(parents=True, exist_ok=True)
+    if tokenizer.inner.is_fast:  # it remembers how it was last called; a cached run never called it
+        tokenizer.inner.backend_tokenizer.no_truncation()
+        tokenizer.inner.backend_tokenizer.no_padding()
     tokenizer.inner.save_pretrained(folder)
     encoder.network.config.to_json_file(folder / "config.json", use_diff=False)
     (folder / "layout.json").write_text(json.dumps(asdict(encoder.layout), sort_keys=True) + "\n")
@@ -153,64 +166,82 @@ def restore_encoder(folder: Path, max_length: int) -> tuple[Encoder, Tokenizer]:
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
     layout = TokenLayout(**json.loads((folder / "layout.json").read_text()))
-    network = AutoModel.from_config(AutoConfig.from_pretrained(folder))  # type: ignore[no-untyped-call]
-    return Encoder(network, layout), Tokenizer(AutoTokenizer.from_pretrained(folder), max_length)
+    with _quiet():
+        settings = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        network = AutoModel.from_config(settings, trust_remote_code=False).float()  # type: ignore[no-untyped-call]
+        inner = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    return Encoder(network, layout), Tokenizer(inner, max_length)
 
 
 def _adjust(settings: Any, config: EncoderConfig) -> None:
     """Fewer layers and another dropout, in the words of whatever family this is."""
+    if getattr(settings, "is_encoder_decoder", False):
+        raise ConfigError(f"{config.name} is an encoder and a decoder; take an encoder, such as BERT")
     if config.layers is not None:
+        n_layers = settings.num_hidden_layers
+        if config.layers > n_layers:
+            raise ConfigError(f"encoder.layers = {config.layers}, but {config.name} has {n_layers} layers")
         if getattr(settings, "layer_types", None):
             settings.layer_types = settings.layer_types[: config.layers]
         settings.num_hidden_layers = config.layers
     if config.dropout is not None:
-        for name in vars(settings):
-            if "dropout" in name and isinstance(getattr(settings, name), float) and "classifier" not in name:
+        for name, value in list(vars(settings).items()):
+            if "dropout" in name and isinstance(value, (int, float)):
                 setattr(settings, name, config.dropout)
 
 
-def _check_length(settings: Any, inner: Any, config: EncoderConfig) -> None:
-    """The limit comes from the model: RoBERTa's table has two places more than it takes tokens; XLNet and DeBERTa,
-    which measure distances, have none."""
-    limit = getattr(settings, "max_position_embeddings", None)
-    if limit is None or limit < 1 or getattr(settings, "relative_attention", False):
-        return
-    pad = settings.pad_token_id or 0
-    uses_pad_offset = settings.model_type in _OFFSET_BY_PAD
-    limit = limit - pad - 1 if uses_pad_offset else limit
-    if inner.model_max_length and inner.model_max_length < _FOREVER:
-        limit = min(limit, inner.model_max_length)
-    if config.max_length > limit:
-        raise ConfigError(f"encoder.max_length = {config.max_length}, but {config.name} reads {limit} tokens at most")
+def _longest(network: Any) -> int | None:
+    """The most tokens that the network reads; None where it knows distances only (XLNet, DeBERTa).
+
+    A position table that keeps places for padding, as RoBERTa's two, takes that many tokens fewer.
+    """
+    for name, module in network.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+    limit = getattr(network.config, "max_position_embeddings", None)
+    if limit is None or limit < 1 or getattr(network.config, "relative_attention", False):
+        return None
+    return int(limit)
 
 
-# families whose positions start behind the padding id, as RoBERTa's do
-_OFFSET_BY_PAD = {"roberta", "xlm-roberta", "camembert", "roberta-prelayernorm", "xlm-roberta-xl"}
-
-
-def _layout(inner: Any) -> TokenLayout:
+def _layout(inner: Any, network: Any) -> TokenLayout:
     """Read the layout off a tokenized word."""
-    sample = inner("a")
-    ids = sample["input_ids"]
+    sample = inner("a", return_token_type_ids=True)
+    ids, segments = sample["input_ids"], sample["token_type_ids"]
     cls_last = inner.cls_token_id is not None and ids[-1] == inner.cls_token_id and ids[0] != inner.cls_token_id
-    segments = sample.get("token_type_ids")
     return TokenLayout(
         pad_id=inner.pad_token_id or 0,
         pad_left=inner.padding_side == "left",
         cls_last=cls_last,
-        segments=segments is not None,
-        cls_segment=0 if segments is None else int(segments[-1 if cls_last else 0]),
-        pad_segment=int(getattr(inner, "pad_token_type_id", 0) or 0),
+        segments="token_type_ids" in inspect.signature(network.forward).parameters,
+        cls_segment=int(segments[-1 if cls_last else 0]),
+        pad_segment=int(inner.pad_token_type_id or 0),
     )
 
 
-class _quiet:
-    """Keep transformers from reporting the layers that were left out on purpose."""
+def _freeze_idle(encoder: Encoder) -> None:
+    """Do not train weights that no state depends on, such as BERT's pooler: several processes would wait for them."""
+    ids = torch.full((1, 3), encoder.layout.pad_id)
+    encoder.eval()
+    with torch.enable_grad():
+        total = sum(state.sum() for state in encoder(ids, torch.ones_like(ids, dtype=torch.bool)).states)
+    weights = list(encoder.parameters())
+    gradients = torch.autograd.grad(total, weights, allow_unused=True)
+    for weight, gradient in zip(weights, gradients, strict=True):
+        weight.requires_grad_(gradient is not None)
 
-    def __enter__(self) -> None:
-        self.logger = logging.getLogger("transformers")
-        self.level = self.logger.level
-        self.logger.setLevel(logging.ERROR)
 
-    def __exit__(self, *_: object) -> None:
-        self.logger.setLevel(self.level)
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep transformers from drawing bars, and from reporting the layers that were left out on purpose."""
+    from transformers.utils import logging as voice
+
+    level, bars = voice.get_verbosity(), voice.is_progress_bar_enabled()
+    voice.set_verbosity(logging.ERROR)
+    voice.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        voice.set_verbosity(level)
+        if bars:
+            voice.enable_progress_bar()  # type: ignore[no-untyped-call]

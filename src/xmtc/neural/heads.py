@@ -44,12 +44,20 @@ class ClusterHead(nn.Module):
     """
 
     def __init__(
-        self, width: int, clusters: Clusters, bottleneck: int, shortlist: int, initial_bias: float, sigmoid: bool
+        self,
+        width: int,
+        clusters: Clusters,
+        bottleneck: int,
+        shortlist: int,
+        initial_bias: float,
+        sigmoid: bool,
+        edge: bool = False,
     ) -> None:
         super().__init__()
         self.clusters = clusters
         self.shortlist = min(shortlist, clusters.n_clusters)  # clusters whose labels are candidates
         self.sigmoid = sigmoid
+        self.edge = edge  # as the authors' code does, fill short rows of candidates with their last label
         self.generator = nn.Linear(width, clusters.n_clusters)
         nn.init.constant_(self.generator.bias, initial_bias)
         self.bottleneck = nn.Linear(width, bottleneck)
@@ -99,14 +107,25 @@ class ClusterHead(nn.Module):
         losses = F.binary_cross_entropy_with_logits(
             self._logits(text, labels), self.clusters.targets(labels, batch), reduction="none"
         )
-        real = labels >= 0
-        return ((losses * real).sum(1) / real.sum(1).clamp(min=1)).sum()
+        weights = (labels >= 0).to(losses.dtype)
+        if self.edge:
+            weights = _repeat_last(weights)
+        return ((losses * weights).sum(1) / weights.sum(1).clamp(min=1)).sum()
 
     def _logits(self, text: Tensor, labels: Tensor) -> Tensor:
         hidden = self.bottleneck(text)  # (B, b)
         if self.sigmoid:
             hidden = hidden.sigmoid()
-        return torch.bmm(self.table(labels.clamp(min=0)), hidden.unsqueeze(2)).squeeze(2)  # (B, C)
+        # padding reads a row that is a candidate anyway: the row-sparse optimizer must not see any other touched
+        labels = torch.where(labels < 0, labels.amax(1, keepdim=True).clamp(min=0), labels)
+        return torch.bmm(self.table(labels), hidden.unsqueeze(2)).squeeze(2)  # (B, C)
+
+
+def _repeat_last(real: Tensor) -> Tensor:
+    """(B, C) of zeros and ones; the last one of each row also counts for what the row lacks of the longest."""
+    n = real.sum(1)
+    last = real.shape[1] - 1 - real.flip(1).argmax(1)
+    return real.scatter_add(1, last.unsqueeze(1), (n.max() - n).unsqueeze(1))
 
 
 def _count(batch: Batch) -> Tensor:

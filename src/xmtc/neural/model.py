@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import nn
@@ -14,9 +13,10 @@ from torch import nn
 from xmtc.core.errors import DataError, ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
-from xmtc.core.model import Documents
+from xmtc.core.model import Documents, check_k
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderReader, Manifest, write_folder
+from xmtc.core.texts import Texts
 from xmtc.features.tokens import tokenize
 from xmtc.neural.batches import collate
 from xmtc.neural.encoder import Encoder, Tokenizer, save_encoder
@@ -38,14 +38,14 @@ class NeuralModel:
 
     def rank(self, documents: Documents, k: int = 5) -> Ranking:
         """Return the k best labels of each text."""
-        if k < 1:
-            raise ModelError(f"k must be at least 1; got {k}")
+        check_k(k)
         if isinstance(documents, str) or sp.issparse(documents):
             got = "one string" if isinstance(documents, str) else "a matrix"
             raise ModelError(f"this model ranks texts: give a list of strings; got {got}")
-        if len(documents) == 0:
-            return Ranking(np.empty((0, k), np.int32), np.empty((0, k), np.float32))
-        tokens = tokenize(documents, self.tokenizer)
+        for text in documents:
+            if not isinstance(text, str):
+                raise ModelError(f"this model ranks texts: give a list of strings; got one of {text!r}")
+        tokens = tokenize(Texts.pack(documents), self.tokenizer)  # packed: tokenizers refuse lone surrogates
         return rank_tokens(self.network, tokens, self.network.encoder.layout, k)
 
     def explain(self, text: str, label: str) -> Explanation:
@@ -53,9 +53,9 @@ class NeuralModel:
         entry = self.labels.find(label)
         if entry >= self.labels.n_labels:
             raise DataError(f"label {label!r} has no training document, so the model never gives it")
+        text = Texts.pack([text])[0]
         tokens = tokenize([text], self.tokenizer)
-        none = sp.csr_matrix(np.zeros((1, 1), dtype=np.float32))
-        batch = collate([0], tokens, self.network.encoder.layout, none)
+        batch = collate([0], tokens, self.network.encoder.layout)
         batch = batch.to(next(self.network.parameters()).device)
         ranking = self.rank([text], self.labels.n_labels)
         found = ranking.scores[0][ranking.labels[0] == entry]

@@ -1,4 +1,4 @@
-"""AdamW whose cost follows the rows that a step touched.
+"""Optimizers: AdamW, and one whose cost follows the rows that a step touched.
 
 A label table of 670,000 rows is touched in a few thousand of them each step; dense AdamW would read and write all
 rows and their moments. Here a parameter with a sparse gradient (nn.Embedding(sparse=True)) is updated in its touched
@@ -8,11 +8,36 @@ row's own updates. Where every row is touched in every step, this is AdamW to th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Group:
+    """Parameters that share a learning rate and a weight decay."""
+
+    parameters: Sequence[nn.Parameter]
+    rate: float
+    decay: float = 0.0
+    row_sparse: bool = False  # a label table whose gradient touches few rows
+
+
+def build_optimizers(groups: Sequence[Group]) -> list[torch.optim.Optimizer]:
+    """Return AdamW for the dense groups and its row-sparse sibling for the others; whichever has parameters."""
+    dense, sparse = (
+        [{"params": list(g.parameters), "lr": g.rate, "weight_decay": g.decay} for g in groups if g.row_sparse == flag]
+        for flag in (False, True)
+    )
+    optimizers: list[torch.optim.Optimizer] = []
+    if dense:
+        optimizers.append(torch.optim.AdamW(dense, fused=True))
+    if sparse:
+        optimizers.append(RowSparseAdamW(sparse))
+    return optimizers
 
 
 class RowSparseAdamW(torch.optim.Optimizer):
@@ -46,7 +71,7 @@ class RowSparseAdamW(torch.optim.Optimizer):
         if not state:
             state["mean"] = torch.zeros_like(parameter)
             state["square"] = torch.zeros_like(parameter)
-            state["updates"] = torch.zeros(len(parameter), dtype=torch.int32, device=parameter.device)
+            state["updates"] = torch.zeros(len(parameter), device=parameter.device)  # whole numbers
         gradient = gradient.coalesce()
         rows, values = gradient.indices()[0], gradient.values()  # (R,), (R, d)
         beta1, beta2 = group["betas"]
@@ -56,8 +81,60 @@ class RowSparseAdamW(torch.optim.Optimizer):
         state["updates"][rows] = updates
         state["mean"][rows] = mean
         state["square"][rows] = square
-        correction1 = (1 - beta1 ** updates.to(values.dtype)).unsqueeze(1)
-        correction2 = (1 - beta2 ** updates.to(values.dtype)).sqrt_().unsqueeze(1)
-        shift = mean.div_(correction1).div_(square.sqrt_().div_(correction2).add_(group["eps"]))
-        shrunk = parameter[rows] * (1 - group["lr"] * group["weight_decay"])
+        # in double precision: 1 − 0.999 would lose four digits
+        correction1, correction2 = ((1 - beta ** updates.double()).to(values.dtype)[:, None] for beta in (beta1, beta2))
+        shift = mean.div_(correction1).div_(square.div_(correction2).sqrt_().add_(group["eps"]))
+        shrunk = parameter[rows].mul_(1 - group["lr"] * group["weight_decay"])
         parameter[rows] = shrunk.sub_(shift, alpha=group["lr"])
+
+
+def take_step(
+    optimizers: Sequence[torch.optim.Optimizer],
+    parameters: Sequence[nn.Parameter],
+    clip: float | None,
+    scaler: torch.amp.GradScaler | None,
+) -> None:
+    """Clip the gradients and step all optimizers; `scaler` is that of half precision."""
+    if scaler is not None:
+        for optimizer in optimizers:
+            scaler.unscale_(optimizer)
+    if clip is not None:
+        clip_gradients(parameters, clip)
+    for optimizer in optimizers:
+        if scaler is not None:
+            scaler.step(optimizer)
+        else:
+            optimizer.step()
+    if scaler is not None:
+        scaler.update()  # once, after all
+
+
+@torch.no_grad()
+def scale_gradients(parameters: Iterable[nn.Parameter], factor: Tensor) -> None:
+    """Multiply all gradients, sparse ones too, by a number."""
+    for value in _gradients(parameters):
+        value.mul_(factor)
+
+
+@torch.no_grad()
+def clip_gradients(parameters: Iterable[nn.Parameter], limit: float) -> None:
+    """Scale all gradients so that their joint norm is at most `limit`, as torch's clip_grad_norm_ does."""
+    values = _gradients(parameters)
+    if not values:
+        return
+    norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(values)))
+    torch._foreach_mul_(values, (limit / (norm + 1e-6)).clamp(max=1.0))
+
+
+def _gradients(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
+    """Dense gradients, and the values of sparse ones, each row once."""
+    values = []
+    for parameter in parameters:
+        if parameter.grad is None:
+            continue
+        if parameter.grad.is_sparse:
+            parameter.grad = parameter.grad.coalesce()
+            values.append(parameter.grad.values())
+        else:
+            values.append(parameter.grad)
+    return values

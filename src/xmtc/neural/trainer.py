@@ -7,15 +7,18 @@ Hugging Face Accelerate for devices, mixed precision and more than one process.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from accelerate.utils import broadcast_object_list
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -27,11 +30,15 @@ from xmtc.features.tokens import Tokens
 from xmtc.neural.average import WeightAverage
 from xmtc.neural.batches import collate, order_batches, share
 from xmtc.neural.checkpoint import Checkpoints
+from xmtc.neural.devices import LossOnly, Precision, build_accelerator
 from xmtc.neural.encoder import TokenLayout
 from xmtc.neural.log import RunLog
-from xmtc.neural.optimizer import RowSparseAdamW
+from xmtc.neural.optimizer import Group as Group  # named here, too, for it is fit's argument
+from xmtc.neural.optimizer import build_optimizers, scale_gradients, take_step
 from xmtc.neural.predictor import rank_tokens
 from xmtc.neural.schedule import Schedule, factor
+
+_TELL_SECONDS = 1.0  # between two readings of the loss
 
 
 class TrainConfig(Settings):
@@ -49,17 +56,7 @@ class TrainConfig(Settings):
     metric: str = Field("P@5", description="by which the best epoch is chosen on dev")
     patience: int | None = Field(None, ge=1, description="epochs without a better dev score before stopping")
     checkpoint_minutes: float = Field(5, gt=0)
-    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
-
-
-@dataclass(frozen=True)
-class Group:
-    """Parameters that share a learning rate and a weight decay."""
-
-    parameters: Sequence[nn.Parameter]
-    rate: float
-    decay: float = 0.0
-    row_sparse: bool = False  # a label table whose gradient touches few rows
+    precision: Precision = "fp32"
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +80,7 @@ class _State:
     stale: int = 0  # epochs since the best
     averaged: int = 0
     curve: list[dict[str, Any]] = field(default_factory=list)
+    scaler: dict[str, Any] | None = None  # of half precision
 
 
 Score = Callable[[Ranking], float]
@@ -106,7 +104,7 @@ def fit(
 
     dev: documents to choose the best epoch by, and a function from their ranking to a score. partial: folder of
     checkpoints, gone on from if it holds any of the same `identity`. on_epoch: told the number of each epoch before
-    it begins. skips_parameters: the network may leave parameters out of a step.
+    it begins, and of the one that a resumed run goes on with. skips_parameters: a step may leave parameters out.
     """
     run = _Run(network, groups, data, config, dev, seed, partial, identity or {}, skips_parameters, progress)
     return run.train(on_epoch)
@@ -126,149 +124,155 @@ class _Run:
         skips_parameters: bool,
         progress: Progress,
     ) -> None:
-        from accelerate import Accelerator, DistributedDataParallelKwargs
-
-        self.accelerator = Accelerator(
-            mixed_precision={"fp32": "no", "bf16": "bf16", "fp16": "fp16"}[config.precision],
-            kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=skips_parameters)],
-        )
-        self.config, self.data, self.dev, self.seed, self.progress = config, data, dev, seed, progress
-        if config.precision != "fp32" and self.accelerator.device.type == "cpu":
-            raise ConfigError(
-                f"train.precision = {config.precision} is for GPUs; this run is on a CPU: leave it at fp32"
-            )
-        self.network = network
-        self.optimizers = _optimizers(groups)
-        self.rates = [group["lr"] for optimizer in self.optimizers for group in optimizer.param_groups]
-        self.wrapped, *prepared = self.accelerator.prepare(_LossOnly(network), *self.optimizers)
-        self.stepped = prepared
+        self.accelerator = build_accelerator(config.precision, skips_parameters)
+        self.network, self.data, self.config, self.dev, self.seed = network, data, config, dev, seed
+        main = self.accelerator.is_main_process
+        self.progress = progress if main else SILENT
+        self.wrapped = self.accelerator.prepare(LossOnly(network))
+        self.optimizers = build_optimizers(groups)
+        self.n_steps = config.epochs * -(-len(data.tokens) // config.batch_size)
         self.average = WeightAverage()
         self.state = _State()
-        self.checkpoints = Checkpoints(partial, identity)
         self.best: dict[str, Tensor] | None = None
-        self.log = RunLog(None if partial is None else partial / "log.jsonl")
-        self.n_steps = config.epochs * -(-len(data.tokens) // config.batch_size)
+        self.checkpoints = Checkpoints(partial, identity)
         self._resume()
+        self.groups = [group for optimizer in self.optimizers for group in optimizer.param_groups]
+        self.rates = [group["lr"] for group in self.groups]
+        self.parameters = [parameter for group in self.groups for parameter in group["params"]]
+        self.log = RunLog(partial / "log.jsonl" if main and partial is not None else None, self.state.step)
+        self.pending: list[Tensor] = []  # losses of the last steps, not yet read: reading waits for the GPU
 
     def train(self, on_epoch: Callable[[int], None] | None) -> list[dict[str, Any]]:
         config, state = self.config, self.state
-        saved = time.monotonic()
-        for epoch in range(state.epoch, config.epochs):
+        while state.epoch < config.epochs and not (config.patience and state.stale >= config.patience):
             if on_epoch is not None:
-                on_epoch(epoch)
-            self.progress.stage(f"epoch {epoch + 1} of {config.epochs}")
-            batches = order_batches(self.data.tokens.lengths, config.batch_size, self.seed, epoch)
-            for number in range(state.done, len(batches)):
-                if self._averages(epoch):
-                    self.average.add(self.network)
-                    state.averaged = self.average.count
-                state.loss += self._step(batches[number])
-                state.step += 1
-                state.done = number + 1
-                self.progress.step(state.done, len(batches))
-                self.progress.note(f"loss {state.loss / state.done:.5f}")
-                self.log.write(step=state.step, epoch=epoch, loss=state.loss / state.done)
-                if time.monotonic() - saved > 60 * config.checkpoint_minutes:
-                    self._save()
-                    saved = time.monotonic()
-            stop = self._finish_epoch(epoch, len(batches))
+                on_epoch(state.epoch)
+            self._train_epoch()
+            self._score_epoch()
             self._save()
-            if stop:
-                break
         self._end()
         return state.curve
 
-    def _step(self, batch: np.ndarray) -> float:
+    def _train_epoch(self) -> None:
+        config, state = self.config, self.state
+        self.progress.stage(f"epoch {state.epoch + 1} of {config.epochs}")
+        self.network.train()
+        batches = order_batches(self.data.tokens.lengths, config.batch_size, self.seed, state.epoch)
+        averages = config.average_from is not None and state.epoch >= config.average_from
+        if state.epoch == config.average_from and state.done == 0:
+            self.average.add(self.network)
+        started = told = saved = time.monotonic()
+        documents = 0
+        for number in range(state.done, len(batches)):
+            self.pending.append(self._step(batches[number]))
+            if averages and number % config.average_every == 0:
+                self.average.add(self.network)
+            state.step += 1
+            state.done = number + 1
+            documents += len(batches[number])
+            self.progress.step(state.done, len(batches))
+            now = time.monotonic()
+            if now - told > _TELL_SECONDS:
+                self._read_losses()
+                speed = documents / (now - started)
+                self.progress.note(f"loss {state.loss / state.done:.5f}, {speed:,.0f} documents/s")
+                told = now
+            if now - saved > 60 * config.checkpoint_minutes and state.done < len(batches):
+                self._save()
+                saved = time.monotonic()
+        self._read_losses()
+
+    def _step(self, batch: np.ndarray) -> Tensor:
         """One optimizer step on a global batch; returns its loss."""
         config, accelerator = self.config, self.accelerator
+        rank, world = accelerator.process_index, accelerator.num_processes
         scale = factor(config.schedule, self.state.step, self.n_steps, config.warmup)
-        groups = [group for optimizer in self.stepped for group in optimizer.param_groups]
-        for group, rate in zip(groups, self.rates, strict=True):
+        for group, rate in zip(self.groups, self.rates, strict=True):
             group["lr"] = rate * scale
         # dropout is a function of (seed, step, rank): a resumed run draws what it would have drawn
-        torch.manual_seed((self.seed * 1_000_003 + self.state.step) * 1_009 + accelerator.process_index)
-        self.network.train()
-        mine = share(batch, accelerator.process_index, accelerator.num_processes)
-        parts = np.array_split(mine, min(config.accumulate, max(1, len(mine))))
-        total, count = 0.0, 0.0
+        torch.manual_seed(((self.seed * 1_000_003 + self.state.step) * 1_009 + rank) % 2**63)
+        mine = share(batch, rank, world)
+        parts = np.array_split(mine, max(1, min(config.accumulate, len(mine))))
+        # DDP averages gradients over the ranks, and we want their sum divided by the count over all ranks and parts
+        totals = torch.zeros(2, device=accelerator.device)  # loss and count
         for i, rows in enumerate(parts):
-            loss, n = self._loss(rows, last=i == len(parts) - 1)
-            total, count = total + loss, count + n
-        total, count = self._over_ranks(total, count)
-        world = accelerator.num_processes
-        parameters = [p for group in groups for p in group["params"] if p.grad is not None]
-        for parameter in parameters:  # DDP has averaged over the ranks; we want sum over all ÷ count over all
-            parameter.grad.mul_(world / max(count, 1.0))
-        if config.clip is not None:
-            _clip(parameters, config.clip)
-        for optimizer in self.stepped:
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-        return total / max(count, 1.0)
+            with nullcontext() if i == len(parts) - 1 else accelerator.no_sync(self.wrapped):
+                loss, count = self._loss(rows, batch)
+                totals += torch.stack([loss.detach(), count])
+                if config.accumulate == 1:  # the count is known before the gradients are: they need no second pass
+                    totals = accelerator.reduce(totals, reduction="sum")
+                    loss = loss / totals[1].clamp(min=1)
+                accelerator.backward(loss * world)
+        if config.accumulate > 1:
+            totals = accelerator.reduce(totals, reduction="sum")
+            scale_gradients(self.parameters, 1 / totals[1].clamp(min=1))
+        take_step(self.optimizers, self.parameters, config.clip, accelerator.scaler)
+        self.network.zero_grad(set_to_none=True)
+        return totals[0] / totals[1].clamp(min=1)
 
-    def _loss(self, rows: np.ndarray, last: bool) -> tuple[float, float]:
-        """Forward and backward of one part; gradients of the sum add up."""
-        from contextlib import nullcontext
+    def _loss(self, rows: np.ndarray, batch: np.ndarray) -> tuple[Tensor, Tensor]:
+        """(sum, count) over a rank's documents; one without any reads another's for nothing, since the others wait."""
+        given = rows if len(rows) else batch[:1]
+        documents = collate(given, self.data.tokens, self.data.layout, self.data.Y).to(self.accelerator.device)
+        loss, count = self.wrapped(documents)
+        return (loss, count) if len(rows) else (loss * 0, count * 0)
 
-        batch = collate(rows, self.data.tokens, self.data.layout, self.data.Y).to(self.accelerator.device)
-        with nullcontext() if last else self.accelerator.no_sync(self.wrapped):
-            loss, count = self.wrapped(batch)
-            self.accelerator.backward(loss)
-        return float(loss.detach()), float(count)
-
-    def _over_ranks(self, total: float, count: float) -> tuple[float, float]:
-        if self.accelerator.num_processes == 1:
-            return total, count
-        both = torch.tensor([total, count], device=self.accelerator.device, dtype=torch.float64)
-        both = self.accelerator.reduce(both, reduction="sum")
-        return float(both[0]), float(both[1])
-
-    def _averages(self, epoch: int) -> bool:
-        start = self.config.average_from
-        return start is not None and epoch >= start and self.state.done % self.config.average_every == 0
-
-    def _finish_epoch(self, epoch: int, n_batches: int) -> bool:
-        """Score dev, keep the best weights, and say whether to stop."""
+    def _read_losses(self) -> None:
+        """Add the pending losses to the epoch's, and log them."""
         state = self.state
-        entry: dict[str, Any] = {"epoch": epoch, "loss": state.loss / max(1, n_batches)}
+        losses = torch.stack(self.pending).tolist() if self.pending else []
+        for step, loss in enumerate(losses, state.step - len(losses) + 1):
+            if not math.isfinite(loss):
+                raise ConfigError(f"the loss became {loss} in step {step}: lower the learning rates or set train.clip")
+            state.loss += loss
+            self.log.write(step=step, epoch=state.epoch, loss=loss)
+        self.pending.clear()
+        self.log.flush()
+
+    def _score_epoch(self) -> None:
+        """Score dev and keep the best weights."""
+        state, epoch = self.state, self.state.epoch
+        entry: dict[str, Any] = {"epoch": epoch, "loss": state.loss / max(1, state.done)}
         if self.dev is not None:
-            score = self._dev_score()
-            entry["dev"] = score
+            entry["dev"] = score = self._dev_score(*self.dev)
             if state.best is None or score > state.best:
                 state.best, state.stale = score, 0
                 self.best = self._weights()
             else:
                 state.stale += 1
             self.progress.say(f"epoch {epoch + 1}: loss {entry['loss']:.5f}, {self.config.metric} {score:.2f} on dev")
-        self.log.write(**entry)
+        self.log.write(step=state.step, **entry)
         state.curve.append(entry)
         state.epoch, state.done, state.loss = epoch + 1, 0, 0.0
-        return self.config.patience is not None and state.stale >= self.config.patience
 
-    def _dev_score(self) -> float:
-        assert self.dev is not None
-        tokens, score = self.dev
-        if self.average.count:
+    def _dev_score(self, tokens: Tokens, score: Score) -> float:
+        """The main process's score, for all must agree on when to stop."""
+        value = 0.0
+        if self.accelerator.is_main_process:
             self.average.swap(self.network)
-        value = score(rank_tokens(self.network, tokens, self.data.layout, 5))
-        if self.average.count:
+            value = score(rank_tokens(self.network, tokens, self.data.layout, 5))
             self.average.swap(self.network)
-        return value
+        return float(broadcast_object_list([value])[0])
 
     def _weights(self) -> dict[str, Tensor]:
-        """The weights that would be saved now: the averaged ones where there are any."""
-        now = {name: value.detach().clone() for name, value in self.network.state_dict().items()}
-        return {**now, **{name: value.clone() for name, value in self.average.mean.items()}}
+        """A copy of the weights that would be kept now: the averaged ones where there are any."""
+        mean = self.average.mean
+        return {name: mean.get(name, value).detach().clone() for name, value in self.network.state_dict().items()}
 
     def _end(self) -> None:
         """Leave the chosen weights in the network."""
         self.network.load_state_dict(self.best if self.best is not None else self._weights())
         self.network.eval()
         self.log.close()
+        self.accelerator.free_memory(self.wrapped)  # else another stage of training meets this one's hooks
 
     def _save(self) -> None:
+        self._read_losses()
         if not self.accelerator.is_main_process:
             return
+        scaler = self.accelerator.scaler
+        self.state.scaler = None if scaler is None else scaler.state_dict()
+        self.state.averaged = self.average.count
         extra = {f"average.{name}": value for name, value in self.average.mean.items()}
         extra |= {f"best.{name}": value for name, value in (self.best or {}).items()}
         self.checkpoints.save(self.state.step, self.network, self.optimizers, extra, vars(self.state))
@@ -280,51 +284,11 @@ class _Run:
         extra, state = found
         self.state = _State(**state)
         self.average.count = self.state.averaged
-        best: dict[str, Tensor] = {}
-        for kind, target in (("average.", self.average.mean), ("best.", best)):
-            target.update({name.removeprefix(kind): t for name, t in extra.items() if name.startswith(kind)})
-        self.best = best or None
+        if self.accelerator.scaler is not None and self.state.scaler is not None:
+            self.accelerator.scaler.load_state_dict(self.state.scaler)
+        kinds: dict[str, dict[str, Tensor]] = {"average": {}, "best": {}}
+        for key, value in extra.items():
+            kind, _, name = key.partition(".")
+            kinds[kind][name] = value.to(self.accelerator.device)
+        self.average.mean, self.best = kinds["average"], kinds["best"] or None
         self.progress.say(f"going on from step {self.state.step} of {self.n_steps}")
-
-
-class _LossOnly(nn.Module):
-    """DistributedDataParallel hooks into forward: so forward is the loss."""
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, batch: Any) -> tuple[Tensor, Tensor]:
-        loss: tuple[Tensor, Tensor] = self.network.loss(batch)  # type: ignore[operator]
-        return loss
-
-
-def _optimizers(groups: Sequence[Group]) -> list[torch.optim.Optimizer]:
-    """AdamW for dense gradients and its row-sparse sibling; whichever has parameters."""
-    dense, sparse = (
-        [{"params": list(g.parameters), "lr": g.rate, "weight_decay": g.decay} for g in groups if g.row_sparse == flag]
-        for flag in (False, True)
-    )
-    optimizers: list[torch.optim.Optimizer] = []
-    if dense:
-        optimizers.append(torch.optim.AdamW(dense, fused=True))
-    if sparse:
-        optimizers.append(RowSparseAdamW(sparse))
-    return optimizers
-
-
-def _clip(parameters: Sequence[nn.Parameter], limit: float) -> None:
-    """Scale all gradients so that their joint norm is at most `limit`; sparse ones count by their values."""
-    values = []
-    for parameter in parameters:
-        gradient = parameter.grad
-        assert gradient is not None
-        if gradient.is_sparse:
-            parameter.grad = gradient.coalesce()
-            values.append(parameter.grad.values())
-        else:
-            values.append(gradient)
-    norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(value) for value in values]))
-    scale = (limit / (norm + 1e-6)).clamp(max=1.0)
-    for value in values:
-        value.mul_(scale)

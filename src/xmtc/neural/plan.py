@@ -1,0 +1,129 @@
+"""Before training: what it will take in memory and time, told in one line; what cannot fit is refused.
+
+Sizes and lengths enter, a `Plan` leaves. The figures are rough (within a factor of two where we looked) and nothing
+random is drawn. Knows no method: the head's sizes, and what could be done about them, are handed in.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from xmtc.core.errors import ConfigError
+from xmtc.core.progress import Progress
+from xmtc.neural.encoder import Encoder
+from xmtc.neural.trainer import TrainConfig
+
+_FLOAT = 4  # bytes
+_EFFICIENCY = 0.4  # of a plain matrix product's speed, reached by a training step
+
+
+@dataclass(frozen=True)
+class HeadSize:
+    """What stands behind the encoder, in numbers of float32."""
+
+    dense: int  # parameters with dense gradients
+    table: int  # parameters of which a step touches few rows
+    activations: int  # held for one document until its gradient is taken
+    advice: str  # what to change when these are too many
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a training run will take: bytes by what they are for, and seconds."""
+
+    parameters: int
+    encoder: int  # bytes: weights, gradients, moments, and the copies kept of them
+    head: int  # bytes, the same
+    activations: int  # bytes
+    seconds: float
+    head_advice: str
+
+    @property
+    def memory(self) -> int:
+        """Bytes at the peak."""
+        return self.encoder + self.head + self.activations
+
+    def tell(self, progress: Progress, available: int) -> None:
+        """Say the plan in one line; raise ConfigError, with what to change, if it takes more than is there."""
+        if self.memory > available:
+            advice = {
+                self.encoder: "take a smaller encoder, or only its first layers (encoder.layers)",
+                self.head: self.head_advice,
+                self.activations: "raise train.accumulate, or lower train.batch_size or encoder.max_length",
+            }
+            raise ConfigError(
+                f"training would take about {_gigabytes(self.memory)} of memory, and {_gigabytes(available)} are "
+                f"free: {advice[max(advice)]}"
+            )
+        progress.say(
+            f"{self.parameters / 1e6:,.1f} million parameters; training takes about {_gigabytes(self.memory)} of "
+            f"memory ({_gigabytes(available)} are free) and roughly {_duration(self.seconds)}"
+        )
+
+
+def plan_training(
+    encoder: Encoder, n_encoders: int, head: HeadSize, lengths: NDArray[np.integer], config: TrainConfig
+) -> Plan:
+    """Estimate a run over documents of these lengths in tokens; `n_encoders` equal encoders are held and trained."""
+    body = sum(p.numel() for p in encoder.parameters())
+    words = encoder.embed_words().weight
+    frozen = 0 if words.requires_grad else words.numel()
+    # weights, the best epoch's, their mean; gradients and two moments of what is trained; one copy while saving
+    held = 2 + (config.average_from is not None)
+    saving = 2
+    each = _FLOAT * (held + 3 + saving)
+    n_documents, longest = len(lengths), int(lengths.max(initial=1))
+    in_memory = min(-(-config.batch_size // config.accumulate), n_documents)
+    heads = int(getattr(encoder.network.config, "num_attention_heads", 12))
+    a_token = encoder.n_layers * (28 * encoder.width + 3 * heads * longest)  # what autograd keeps, by counting
+    work = 6.0 * (body - words.numel()) * float(lengths.sum()) * n_encoders
+    work += 6.0 * n_documents * (head.dense + head.activations)
+    return Plan(
+        parameters=n_encoders * body + head.dense + head.table,
+        encoder=n_encoders * (each * body - _FLOAT * 5 * frozen),
+        head=each * head.dense + (each - _FLOAT) * head.table,
+        activations=_FLOAT * in_memory * (longest * a_token + head.activations),
+        seconds=config.epochs * work / (_EFFICIENCY * _operations_per_second()),
+        head_advice=head.advice,
+    )
+
+
+def available_memory() -> int:
+    """Return the free bytes of what training runs on: the GPU, or this machine within its container's limit."""
+    if torch.cuda.is_available():
+        return int(torch.cuda.mem_get_info()[0])
+    import psutil  # type: ignore[import-untyped]  # accelerate brings it
+
+    free = int(psutil.virtual_memory().available)
+    limit, used = (Path("/sys/fs/cgroup") / name for name in ("memory.max", "memory.current"))
+    if limit.is_file() and used.is_file() and limit.read_text().strip().isdigit():
+        free = min(free, int(limit.read_text()) - int(used.read_text()))
+    return free
+
+
+def _operations_per_second() -> float:
+    """Speed of a matrix product here; the best of several, so that a busy moment does not count."""
+    side = 512
+    one = torch.ones(side, side, device="cuda" if torch.cuda.is_available() else "cpu")
+    best = float("inf")
+    for _ in range(12):
+        started = time.perf_counter()
+        float((one @ one)[0, 0])  # asking for a number waits for the GPU
+        best = min(best, time.perf_counter() - started)
+    return 2 * side**3 / best
+
+
+def _gigabytes(n_bytes: int) -> str:
+    return f"{n_bytes / 2**30:,.1f} GiB"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

@@ -1,0 +1,97 @@
+"""The estimate before training: exact where it counts parameters, refusing with the right advice, drawing nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the plan needs torch")
+
+from tests.tiny import build_tiny  # noqa: E402
+from xmtc.core.errors import ConfigError  # noqa: E402
+from xmtc.core.progress import Progress  # noqa: E402
+from xmtc.neural.encoder import EncoderConfig, load_encoder  # noqa: E402
+from xmtc.neural.plan import HeadSize, available_memory, plan_training  # noqa: E402
+from xmtc.neural.trainer import TrainConfig  # noqa: E402
+
+LENGTHS = np.array([3, 10, 20, 7])
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    folder = build_tiny("bert", tmp_path_factory.mktemp("encoder"), ["one two"])
+    return load_encoder(EncoderConfig(name=str(folder), max_length=32))[0]
+
+
+class Told(Progress):
+    def __init__(self):
+        self.facts = []
+
+    def say(self, fact):
+        self.facts.append(fact)
+
+
+def plan(encoder, dense=1000, table=0, activations=30, n_encoders=1, **train):
+    head = HeadSize(dense, table, activations, "shrink the head")
+    return plan_training(encoder, n_encoders, head, LENGTHS, TrainConfig(**train))
+
+
+def test_counts_parameters(encoder):
+    body = sum(p.numel() for p in encoder.parameters())
+    assert plan(encoder, dense=1000, table=50).parameters == body + 1050
+    assert plan(encoder, dense=1000, n_encoders=2).parameters == 2 * body + 1000
+
+
+def test_memory_follows_what_is_held(encoder):
+    plain = plan(encoder)
+    body = sum(p.numel() for p in encoder.parameters())
+    # weights, gradient, two moments at least; all copies at most
+    assert 16 * body <= plain.encoder <= 40 * body
+    assert plan(encoder, average_from=0).encoder - plain.encoder == 4 * body
+    assert plan(encoder, batch_size=4).activations == 2 * plan(encoder, batch_size=4, accumulate=2).activations
+    assert plan(encoder, batch_size=400).activations == plan(encoder, batch_size=4).activations  # of four documents
+    assert plan(encoder, table=10_000).head > plan(encoder).head
+    words = encoder.embed_words().weight
+    words.requires_grad_(False)
+    assert plain.encoder - plan(encoder).encoder == 20 * words.numel()  # no gradient, no moments, nor their copy
+    words.requires_grad_(True)
+
+
+def test_time_grows_with_the_work(encoder, monkeypatch):
+    monkeypatch.setattr("xmtc.neural.plan._operations_per_second", lambda: 1e9)
+    assert plan(encoder, epochs=6).seconds == pytest.approx(2 * plan(encoder, epochs=3).seconds)
+    assert plan(encoder, dense=10**6).seconds > plan(encoder).seconds
+
+
+def test_draws_no_random_numbers_and_leaves_no_gradient(encoder):
+    before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()
+    plan(encoder)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert (np.random.get_state()[1] == numpy_before).all()
+    assert all(p.grad is None for p in encoder.parameters())
+
+
+def test_tells_in_one_line(encoder):
+    told = Told()
+    plan(encoder).tell(told, 2**34)
+    (line,) = told.facts
+    assert "\n" not in line
+    assert "16.0 GiB are free" in line
+    assert "million parameters" in line
+
+
+@pytest.mark.parametrize(
+    ("sizes", "advice"),
+    [
+        ({"dense": 10**9}, "shrink the head"),
+        ({"dense": 10, "activations": 10**9}, "raise train.accumulate, or lower train.batch_size"),
+        ({"dense": 1, "activations": 1, "n_encoders": 50}, "take a smaller encoder"),
+    ],
+)
+def test_refuses_with_what_to_change(encoder, sizes, advice):
+    with pytest.raises(ConfigError, match=advice):
+        plan(encoder, **sizes).tell(Told(), 1000)
+
+
+def test_memory_of_this_machine():
+    assert 2**20 < available_memory() < 2**50

@@ -1,0 +1,24 @@
+"""Pooling against plain loops."""
+
+from __future__ import annotations
+
+import torch
+
+from xmtc.neural.encoder import Encoded
+from xmtc.neural.pooling import concat_cls, masked_mean
+
+MASK = torch.tensor([[1, 1, 1, 0], [0, 1, 1, 1], [1, 0, 0, 0]]).bool()
+STATES = tuple(torch.randn(3, 4, 5) for _ in range(4))
+
+
+def test_cls_of_the_last_layers_the_last_first() -> None:
+    cls = torch.tensor([0, 3, 0])
+    found = concat_cls(Encoded(STATES, MASK, cls), 2)
+    for i in range(3):
+        assert torch.equal(found[i], torch.cat([STATES[3][i, cls[i]], STATES[2][i, cls[i]]]))
+
+
+def test_mean_of_real_tokens() -> None:
+    found = masked_mean(Encoded(STATES, MASK, torch.zeros(3).long()))
+    for i in range(3):
+        assert torch.allclose(found[i], STATES[3][i][MASK[i]].mean(0), atol=1e-6)
