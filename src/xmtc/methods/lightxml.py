@@ -11,7 +11,9 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from pydantic import Field
+from safetensors import safe_open
 from torch import Tensor, nn
 
 from xmtc.core.config import Settings
@@ -21,20 +23,26 @@ from xmtc.core.metrics import Propensity
 from xmtc.core.partition import Partition
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader, Manifest
-from xmtc.features.clustering import ClusterConfig, split_to_size
-from xmtc.features.label_vectors import pifa
+from xmtc.core.texts import Texts
+from xmtc.features.clustering import MeansConfig, split_to_size
+from xmtc.features.label_vectors import Weighting, pifa
 from xmtc.features.tfidf import Tfidf, TfidfConfig
-from xmtc.features.tokens import tokenize_once
+from xmtc.features.tokens import Tokens, tokenize_once
 from xmtc.neural.batches import Batch
 from xmtc.neural.candidates import Clusters
 from xmtc.neural.dev import hold_out, scorer
 from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, load_encoder, restore_encoder
 from xmtc.neural.heads import ClusterHead, FlatHead
 from xmtc.neural.model import NeuralModel, load_weights
+from xmtc.neural.plan import HeadSize, available_memory, plan_training
 from xmtc.neural.pooling import concat_cls, masked_mean
-from xmtc.neural.trainer import Group, TrainConfig, TrainingData, fit
+from xmtc.neural.schedule import Schedule
+from xmtc.neural.trainer import Group, Score, TrainConfig, TrainingData, fit
 
 METHOD = "lightxml"
+Stage = Literal["all", "recall", "rank"]
+_DYNAMIC: tuple[Stage, ...] = ("all",)
+_STATIC: tuple[Stage, ...] = ("recall", "rank")
 
 
 class LightEncoderConfig(EncoderConfig):
@@ -42,6 +50,7 @@ class LightEncoderConfig(EncoderConfig):
 
     cls_layers: int | None = Field(None, ge=1, description="last layers whose [CLS] is read; None: five, or all")
     mean: bool = Field(False, description="read the mean of the last layer too")
+    lowercase: bool = Field(False, description="lower-case texts even for encoders that know capitals")
 
 
 class HeadConfig(Settings):
@@ -62,6 +71,22 @@ class HeadConfig(Settings):
     dense_table: bool = Field(False, description="plain AdamW on the label table, in place of the row-sparse one")
 
 
+class LightClusterConfig(MeansConfig):
+    """How labels are clustered (large)."""
+
+    size: int = Field(100, ge=1, description="clusters with more labels are halved")
+    tolerance: float | None = Field(1e-4, ge=0, description="2-means ends when the mean cosine rises by less")
+    weighting: Weighting = Field("plain", description="of documents in label vectors")
+    top: int | None = Field(None, ge=1, description="entries kept of each label vector")
+
+
+class LightTrainConfig(TrainConfig):
+    """The paper's: constant rates, no clipping."""
+
+    schedule: Schedule = "constant"
+    clip: float | None = Field(None, gt=0, description="largest norm of the gradient")
+
+
 class RateConfig(Settings):
     """Learning rates."""
 
@@ -75,32 +100,43 @@ class Config(Settings):
 
     encoder: LightEncoderConfig = Field(default_factory=LightEncoderConfig)
     head: HeadConfig = Field(default_factory=HeadConfig)
-    cluster: ClusterConfig = Field(default_factory=lambda: ClusterConfig(size=100))
+    cluster: LightClusterConfig = Field(default_factory=LightClusterConfig)
     tfidf: TfidfConfig = Field(default_factory=TfidfConfig)
     rate: RateConfig = Field(default_factory=RateConfig)
-    train: TrainConfig = Field(default_factory=lambda: TrainConfig(schedule="constant", clip=None))
+    train: LightTrainConfig = Field(default_factory=LightTrainConfig)
     propensity: Propensity = Field(default_factory=Propensity)
+    reference: bool = Field(
+        False,
+        description="as the authors' code: read the first token even where [CLS] is last (XLNet), and fill short "
+        "lists of candidates with their last label",
+    )
 
 
 class Network(nn.Module):
-    """Encoder, dropout, head. `stage` says which part learns: all, or for static negatives recall, then ranking."""
+    """Encoder, dropout, head. `stage` says what learns: all at once, or for static negatives recall, then ranking."""
 
     def __init__(self, encoder: Encoder, config: Config, n_labels: int, partition: Partition | None) -> None:
         super().__init__()
         self.encoder = encoder
-        self.n_cls = config.encoder.cls_layers or min(5, encoder.n_layers)
+        self.n_cls, self.width = _text_shape(encoder, config)
         self.mean = config.encoder.mean
+        self.reference = config.reference
         self.dropout = nn.Dropout(config.head.dropout)
-        self.stage: Literal["all", "recall", "rank"] = "all"
-        width = encoder.width * (self.n_cls + self.mean)
+        self.stage: Stage = "all"
         self.head: FlatHead | ClusterHead
         self.recaller: Encoder | None = None
-        if partition is None:
-            self.head = FlatHead(width, n_labels, config.head.initial_bias)
-            return
         head = config.head
+        if partition is None:
+            self.head = FlatHead(self.width, n_labels, head.initial_bias)
+            return
         self.head = ClusterHead(
-            width, Clusters(partition), head.bottleneck, head.shortlist, head.initial_bias, head.sigmoid
+            self.width,
+            Clusters(partition),
+            head.bottleneck,
+            head.shortlist,
+            head.initial_bias,
+            head.sigmoid,
+            config.reference,
         )
         self.head.table.sparse = not head.dense_table
         if head.negatives == "static-own":
@@ -108,54 +144,56 @@ class Network(nn.Module):
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """(sum, count) of this stage's loss."""
-        if self.stage == "all" or isinstance(self.head, FlatHead):
+        if isinstance(self.head, FlatHead) or self.stage == "all":
             return self.head.loss(self.dropout(self._text(self.encoder, batch)), batch)
         if self.stage == "recall":
-            return self.head.recall_loss(self.dropout(self._text(self._recall_encoder(), batch)), batch)
-        logits = self._recall_logits(batch)
-        if self.recaller is None:  # S: the encoder stays as recall left it
-            with torch.no_grad():
-                text = self._text(self.encoder, batch)
-        else:
-            text = self._text(self.encoder, batch)
-        return self.head.ranking_loss(self.dropout(text), batch, logits)
+            return self.head.recall_loss(self.dropout(self._text(self.recaller or self.encoder, batch)), batch)
+        recalled = self._frozen_text(batch)
+        text = recalled if self.recaller is None else self._text(self.encoder, batch)
+        with torch.no_grad():
+            cluster_logits = self.head.generator(recalled)
+        return self.head.ranking_loss(self.dropout(text), batch, cluster_logits)
 
     def rank(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
         """(labels, scores) of the k best labels; −1 where the shortlist holds fewer."""
         text = self._text(self.encoder, batch)
         if isinstance(self.head, FlatHead):
             return self.head.rank(text, k)
-        return self.head.rank(text, k, None if self.recaller is None else self._recall_logits(batch))
+        recalled = text if self.recaller is None else self._text(self.recaller, batch)
+        return self.head.rank(text, k, self.head.generator(recalled))
 
     def score(self, batch: Batch, label: int) -> Tensor:
-        """(B,) logit of one label."""
+        """(B,) what an explanation follows: the label's logit; with clusters the logarithm of its score, σ·σ."""
         text = self._text(self.encoder, batch)
         if isinstance(self.head, FlatHead):
             return text @ self.head.output.weight[label] + self.head.output.bias[label]
-        return self.head.label_logit(text, label)
+        recalled = text if self.recaller is None else self._text(self.recaller, batch)
+        cluster = self.head.clusters.cluster_of[label]
+        generator = self.head.generator
+        cluster_logit = recalled @ generator.weight[cluster] + generator.bias[cluster]
+        return F.logsigmoid(self.head.label_logit(text, label)) + F.logsigmoid(cluster_logit)
 
-    def start_ranking(self) -> None:
-        """Begin the second stage of static negatives: ranking's own encoder starts from recall's."""
-        self.stage = "rank"
-        if self.recaller is not None:
+    def enter(self, stage: Stage) -> None:
+        """Begin a stage; ranking's own encoder, if it has one, starts from recall's."""
+        self.stage = stage
+        if stage == "rank" and self.recaller is not None:
             self.encoder.load_state_dict(self.recaller.state_dict())
 
-    def _recall_encoder(self) -> Encoder:
-        return self.encoder if self.recaller is None else self.recaller
-
     @torch.no_grad()
-    def _recall_logits(self, batch: Batch) -> Tensor:
-        """Scores of the clusters by the finished recall, without dropout: the same for a text in every epoch."""
-        assert isinstance(self.head, ClusterHead)
-        encoder = self._recall_encoder()
+    def _frozen_text(self, batch: Batch) -> Tensor:
+        """The finished recall's view of the texts, without dropout: the same in every epoch."""
+        encoder = self.recaller or self.encoder
         was_training = encoder.training
         encoder.eval()
-        logits: Tensor = self.head.generator(self._text(encoder, batch))
+        text = self._text(encoder, batch)
         encoder.train(was_training)
-        return logits
+        return text
 
     def _text(self, encoder: Encoder, batch: Batch) -> Tensor:
+        """(B, width): e of the paper, and the mean where it is asked for."""
         encoded = encoder(batch.ids, batch.mask)
+        if self.reference:
+            encoded = encoded._replace(cls=batch.mask.int().argmax(1))
         parts = [concat_cls(encoded, self.n_cls)]
         if self.mean:
             parts.append(masked_mean(encoded))
@@ -171,36 +209,51 @@ def train(
     partial: Path | None = None,
 ) -> NeuralModel:
     """Fine-tune an encoder on a corpus; the epoch that ranks dev best is kept."""
-    if corpus.texts is None:
-        raise DataError("lightxml reads texts, and this corpus has only features")
+    _check(corpus, dev, config)
     labels = corpus.labels
-    fingerprint = corpus.fingerprint()
-    n_documents = len(corpus)
-    corpus = corpus.take(np.flatnonzero(np.diff(corpus.Y.indptr)))
-    if len(corpus) == 0:
-        raise DataError("no document has a label; there is nothing to learn")
-    progress.stage("loading the encoder")
-    torch.manual_seed(seed)
-    encoder, tokenizer = load_encoder(config.encoder)
-    if (config.encoder.cls_layers or 1) > encoder.n_layers:
-        raise ConfigError(
-            f"encoder.cls_layers = {config.encoder.cls_layers}, but the encoder has {encoder.n_layers} layers"
-        )
-    if dev is None:
-        corpus, dev = hold_out(corpus, config.train.dev_fraction, seed, progress)
-    large = config.head.mode == "large" or (config.head.mode == "auto" and labels.n_labels >= config.head.large_from)
-    partition = _cluster(corpus, config, seed, progress) if large else None
-    network = Network(encoder, config, labels.n_labels, partition)
-    curve = _fit(network, corpus, dev, config, seed, progress, partial, tokenizer, fingerprint)
     manifest = Manifest(
         method=METHOD,
         config=config.model_dump(mode="json"),
         seed=seed,
         n_labels=labels.n_labels,
-        n_documents=n_documents,
-        data=fingerprint,
-        details={"features": False, "clusters": None if partition is None else partition.n_clusters, "curve": curve},
+        n_documents=len(corpus),
+        data=corpus.fingerprint(),
+        details={"features": None},
     )
+    corpus = corpus.take(np.flatnonzero(np.diff(corpus.Y[:, : labels.n_labels].tocsr().indptr)))
+    if len(corpus) == 0:
+        raise DataError("no document has a label; there is nothing to learn")
+    progress.stage("loading the encoder")
+    torch.manual_seed(seed)
+    encoder, tokenizer = load_encoder(config.encoder)
+    if config.encoder.lowercase:
+        _lower_case(tokenizer)
+    if config.encoder.freeze_words:
+        encoder.embed_words().weight.requires_grad_(False)
+    _, width = _text_shape(encoder, config)
+    if dev is None:
+        corpus, dev = hold_out(corpus, config.train.dev_fraction, seed, progress)
+    tokens, dev_tokens = (
+        tokenize_once(Texts.pack(part.texts or ()), tokenizer, tokenizer.fingerprint(), progress)
+        for part in (corpus, dev)
+    )
+    large = config.head.mode == "large" or (config.head.mode == "auto" and labels.n_labels >= config.head.large_from)
+    partition = _cluster(corpus, config, seed, progress) if large else None
+    n_encoders = 2 if large and config.head.negatives == "static-own" else 1
+    size = _head_size(config, width, labels.n_labels, partition)
+    plan_training(encoder, n_encoders, size, tokens.lengths, config.train).tell(progress, available_memory())
+    network = Network(encoder, config, labels.n_labels, partition)
+    Y = corpus.Y[:, : labels.n_labels].tocsr()
+    curve = _fit(
+        network,
+        TrainingData(tokens, Y, encoder.layout),
+        (dev_tokens, scorer(dev, labels, len(corpus), config.train.metric)),
+        config,
+        identity={"config": manifest.config, "seed": seed, "data": manifest.data},
+        partial=partial,
+        progress=progress,
+    )
+    manifest.details.update(clusters=None if partition is None else partition.n_clusters, curve=curve)
     return NeuralModel(manifest, labels, network, tokenizer)
 
 
@@ -208,14 +261,44 @@ def load(reader: FolderReader) -> NeuralModel:
     """Rebuild a model from its folder; neither hub nor cache is needed."""
     config = Config.model_validate(reader.manifest.config)
     encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder.max_length)
+    if config.encoder.lowercase:
+        _lower_case(tokenizer)
     labels = reader.labels()
     partition = None
     if reader.manifest.details["clusters"] is not None:
-        parents = reader.tensors("network")["head.clusters.cluster_of"].astype(np.int32)
+        with safe_open(reader.folder / "network.safetensors", framework="np") as weights:
+            parents = weights.get_tensor("head.clusters.cluster_of").astype(np.int32)
         partition = Partition(parents, reader.manifest.details["clusters"])
     network = Network(encoder, config, labels.n_labels, partition)
     load_weights(network, reader)
     return NeuralModel(reader.manifest, labels, network, tokenizer)
+
+
+def _check(corpus: Corpus, dev: Corpus | None, config: Config) -> None:
+    for name, part in (("this corpus", corpus), ("dev", dev)):
+        if part is not None and part.texts is None:
+            raise DataError(f"lightxml reads texts, and {name} has only features")
+    if config.head.negatives != "dynamic" and config.train.epochs < 2:
+        raise ConfigError("train.epochs = 1, but static negatives train recall first, then ranking: set 2 or more")
+
+
+def _text_shape(encoder: Encoder, config: Config) -> tuple[int, int]:
+    """Layers whose [CLS] is read, and the width of a text's vector."""
+    n_cls = config.encoder.cls_layers or min(5, encoder.n_layers)
+    if n_cls > encoder.n_layers:
+        raise ConfigError(f"encoder.cls_layers = {n_cls}, but the encoder has {encoder.n_layers} layers")
+    return n_cls, encoder.width * (n_cls + config.encoder.mean)
+
+
+def _lower_case(tokenizer: Tokenizer) -> None:
+    """Put lower-casing before the tokenizer's own rules: done there, a token's place in the text stays right."""
+    from tokenizers import normalizers
+
+    if not tokenizer.inner.is_fast:
+        raise ConfigError("encoder.lowercase needs a fast tokenizer, and this encoder has none: leave it false")
+    backend = tokenizer.inner.backend_tokenizer
+    own = [] if backend.normalizer is None else [backend.normalizer]
+    backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
 
 
 def _cluster(corpus: Corpus, config: Config, seed: int, progress: Progress) -> Partition:
@@ -228,74 +311,84 @@ def _cluster(corpus: Corpus, config: Config, seed: int, progress: Progress) -> P
     return split_to_size(vectors, config.cluster.size, seed, config.cluster)
 
 
+def _head_size(config: Config, width: int, n_labels: int, partition: Partition | None) -> HeadSize:
+    if partition is None:
+        advice = "rank by clusters (head.mode=large), or read fewer layers (encoder.cls_layers)"
+        return HeadSize((width + 1) * n_labels, 0, 3 * n_labels, advice)
+    n_clusters, bottleneck = partition.n_clusters, config.head.bottleneck
+    candidates = min(config.head.shortlist, n_clusters) * int(np.diff(partition.starts).max())
+    return HeadSize(
+        (width + 1) * (n_clusters + bottleneck),
+        n_labels * bottleneck,
+        3 * n_clusters + candidates * (2 * bottleneck + 3),  # the candidates' vectors and their gradients
+        "lower head.bottleneck, or make larger clusters (cluster.size)",
+    )
+
+
 def _fit(
     network: Network,
-    corpus: Corpus,
-    dev: Corpus,
+    data: TrainingData,
+    dev: tuple[Tokens, Score],
     config: Config,
-    seed: int,
-    progress: Progress,
+    *,
+    identity: dict[str, Any],
     partial: Path | None,
-    tokenizer: Tokenizer,
-    fingerprint: str,
+    progress: Progress,
 ) -> list[dict[str, Any]]:
     """Train in one stage, or with static negatives in two of half the epochs each."""
-    assert corpus.texts is not None
-    assert dev.texts is not None
-    tokens, dev_tokens = (
-        tokenize_once(part, tokenizer, tokenizer.fingerprint(), progress) for part in (corpus.texts, dev.texts)
-    )
-    data = TrainingData(tokens, corpus.Y, network.encoder.layout)
-    if config.encoder.freeze_words:
-        for encoder in (network.encoder, network.recaller):
-            if encoder is not None:
-                encoder.embed_words().weight.requires_grad_(False)
-    score = scorer(dev, corpus.labels, len(corpus), config.train.metric)
     static = isinstance(network.head, ClusterHead) and config.head.negatives != "dynamic"
     curve = []
-    for stage in ("recall", "rank") if static else ("all",):
-        settings = config.train
-        if static:
-            half = config.train.epochs // 2
-            settings = settings.model_copy(
-                update={"epochs": max(1, half if stage == "recall" else settings.epochs - half)}
-            )
-            network.stage = stage
-            if stage == "rank":
-                network.start_ranking()
+    for stage in _STATIC if static else _DYNAMIC:
+        network.enter(stage)
         curve += fit(
             network,
             _groups(network, config),
             data,
-            settings,
+            _share(config.train, stage),
             # recall alone ranks nothing yet: its last epoch goes on to ranking
-            dev=None if stage == "recall" else (dev_tokens, score),
-            seed=seed,
+            dev=None if stage == "recall" else dev,
+            seed=identity["seed"],
             partial=None if partial is None else partial / stage,
-            identity={"config": config.model_dump(mode="json"), "seed": seed, "data": fingerprint},
-            skips_parameters=static,
+            identity=identity,
+            skips_parameters=True,  # encoders bring a pooler or a mask's vector, which no text's vector needs
             progress=progress,
         )
     return curve
 
 
+def _share(config: TrainConfig, stage: Stage) -> TrainConfig:
+    """The stage's part of the epochs; averaging starts at the same share of each."""
+    if stage == "all":
+        return config
+    half = config.epochs // 2
+    epochs = half if stage == "recall" else config.epochs - half
+    start = config.average_from
+    return config.model_copy(
+        update={"epochs": epochs, "average_from": None if start is None else start * epochs // config.epochs}
+    )
+
+
 def _groups(network: Network, config: Config) -> list[Group]:
-    """The stage's parameters: biases and norms without decay, the label table row by row."""
+    """The stage's parameters: decay on all but biases and norms, the label table row by row."""
     head, rate = network.head, config.rate
     table: list[nn.Parameter] = []
+    encoder: nn.Module | None = network.encoder
     if isinstance(head, FlatHead):
-        encoder, layers = [network.encoder], [head.output]
+        layers = [head.output]
     elif network.stage == "recall":
-        encoder, layers = [network._recall_encoder()], [head.generator]
+        encoder, layers = network.recaller or encoder, [head.generator]
     else:
-        encoder, layers = [network.encoder], [head.generator, head.bottleneck]
-        table = list(head.table.parameters())
+        layers, table = [head.generator, head.bottleneck], list(head.table.parameters())
         if network.stage == "rank":
-            encoder, layers = [] if network.recaller is None else encoder, [head.bottleneck]
+            layers = [head.bottleneck]
+            encoder = None if network.recaller is None else encoder
     groups = []
-    for modules, speed in ((encoder, rate.encoder), (layers, rate.head)):
-        trained = [p for module in modules for p in module.parameters() if p.requires_grad]
-        groups.append(Group([p for p in trained if p.ndim > 1], speed, rate.decay))
-        groups.append(Group([p for p in trained if p.ndim <= 1], speed))
+    for modules, speed in (([] if encoder is None else [encoder], rate.encoder), (layers, rate.head)):
+        named = [(name, p) for module in modules for name, p in module.named_parameters() if p.requires_grad]
+        # XLNet has biases of two dimensions; norms have one in every family, whatever their name
+        decays = [p.ndim > 1 and not name.endswith("bias") for name, p in named]
+        for decayed in (True, False):
+            members = [p for (_, p), flag in zip(named, decays, strict=True) if flag == decayed]
+            groups.append(Group(members, speed, rate.decay if decayed else 0.0))
     groups.append(Group(table, rate.head, rate.decay, row_sparse=not config.head.dense_table))
     return [group for group in groups if group.parameters]
