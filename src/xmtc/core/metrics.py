@@ -90,8 +90,8 @@ def evaluate(
 
     After `test = corpus.align(model.labels)`, pass `test.Y`, `test.labels` and `model.manifest.n_documents`: the counts
     and the number of documents are those of training. Mode "all" keeps labels unseen in training in the truth, and
-    documents without labels, which score 0; "known" drops both. A bin without a label in the truth, or in a resample of it,
-    scores 0; `labels_in_bin` tells it from a bin that failed.
+    documents without labels, which score 0; "known" drops both. A bin without a label in the truth, or in a resample of
+    it, scores 0; `labels_in_bin` tells it from a bin that failed.
     """
     statistics = collect(ranking, truth, labels, n_documents, mode=mode, propensity=propensity, ks=ks)
     return Report(
