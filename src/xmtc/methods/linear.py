@@ -74,10 +74,12 @@ def train(
         raise DataError("no document has a label; there is nothing to learn")
     if len(labelled) < len(corpus):  # an unlabelled document says nothing of which labels it lacks
         X, Y = X[labelled], Y[labelled]
+    progress.stage("clustering labels")
+    vectors = pifa(X, Y, config.cluster.weighting, config.cluster.top)
     trees = []
     for i in range(config.tree.trees):
         progress.stage("clustering labels")
-        clusters = label_tree(pifa(X, Y, config.cluster.weighting, config.cluster.top), config.cluster, seed + i)
+        clusters = label_tree(vectors, config.cluster, seed + i)
         trees.append(train_tree(X, Y, clusters, config.tree, config.solver, config.search, seed + i, progress))
     manifest = Manifest(
         method=METHOD,
