@@ -129,6 +129,10 @@ def compare(
     progress: Progress = SILENT,
 ) -> bootstrap.Comparison:
     """Compare named models on one corpus with the first of them, by a paired bootstrap over documents."""
+    if not models:
+        raise ConfigError("a comparison needs two models or more; got 0")
+    first = next(iter(models.values()))
+    used = propensity or _propensity(first)  # one for all, or their scores would not be comparable
     found = {}
     for name, model in models.items():
         aligned = corpus.align(model.labels)
@@ -138,12 +142,10 @@ def compare(
             aligned.labels,
             model.manifest.n_documents,
             mode=truth,
-            propensity=propensity or _propensity(next(iter(models.values()))),
+            propensity=used,
         )
     progress.stage("scoring")
-    used = propensity or _propensity(next(iter(models.values())))
-    n_documents = next(iter(models.values())).manifest.n_documents
-    return replace(bootstrap.compare(found), propensity={"A": used.A, "B": used.B, "N": n_documents})
+    return replace(bootstrap.compare(found), propensity={"A": used.A, "B": used.B, "N": first.manifest.n_documents})
 
 
 def ensemble(
