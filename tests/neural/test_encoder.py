@@ -186,7 +186,7 @@ def test_saved_and_restored(family: str, folder_of: Folders, tmp_path: Path) -> 
     encoder, tokenizer = load(folder_of(family), layers=2)
     save_encoder(encoder, tokenizer, tmp_path / "encoder")
     assert not list((tmp_path / "encoder").glob("*.safetensors"))
-    restored, same = restore_encoder(tmp_path / "encoder", 12)
+    restored, same = restore_encoder(tmp_path / "encoder", EncoderConfig(max_length=12))
     restored.load_state_dict(encoder.state_dict())
     assert restored.layout == encoder.layout
     assert same(TEXTS) == tokenizer(TEXTS)
@@ -202,7 +202,7 @@ def test_half_precision_weights_are_read_as_float32(folder_of: Folders, tmp_path
     AutoModel.from_pretrained(folder).half().save_pretrained(folder)
     encoder, tokenizer = load(folder)
     save_encoder(encoder, tokenizer, tmp_path / "saved")
-    for one in (encoder, restore_encoder(tmp_path / "saved", 12)[0]):
+    for one in (encoder, restore_encoder(tmp_path / "saved", EncoderConfig(max_length=12))[0]):
         assert {p.dtype for p in one.parameters()} == {torch.float32}
 
 

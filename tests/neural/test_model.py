@@ -91,7 +91,7 @@ def test_saved_and_loaded(model: NeuralModel, tmp_path: Path) -> None:
         ".txt",
     }
     reader = FolderReader(tmp_path / "model")
-    encoder, tokenizer = restore_encoder(reader.folder / "encoder", 12)
+    encoder, tokenizer = restore_encoder(reader.folder / "encoder", EncoderConfig(max_length=12))
     network = Network(encoder)
     load_weights(network, reader)
     loaded = NeuralModel(reader.manifest, reader.labels(), network, tokenizer)

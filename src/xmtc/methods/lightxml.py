@@ -18,26 +18,25 @@ from torch import Tensor, nn
 
 from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
-from xmtc.core.errors import ConfigError, DataError
-from xmtc.core.metrics import Propensity
+from xmtc.core.errors import ConfigError
 from xmtc.core.partition import Partition
 from xmtc.core.progress import SILENT, Progress
-from xmtc.core.storage import FolderReader, Manifest
-from xmtc.core.texts import Texts
+from xmtc.core.storage import FolderReader
 from xmtc.features.clustering import MeansConfig, split_to_size
 from xmtc.features.label_vectors import Weighting, pifa
 from xmtc.features.tfidf import Tfidf, TfidfConfig
-from xmtc.features.tokens import Tokens, tokenize_once
 from xmtc.neural.batches import Batch
 from xmtc.neural.candidates import Clusters
-from xmtc.neural.dev import hold_out, scorer
-from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, load_encoder, restore_encoder
+from xmtc.neural.dropout import Dropout
+from xmtc.neural.encoder import Encoder, EncoderConfig, restore_encoder
 from xmtc.neural.heads import ClusterHead, FlatHead
 from xmtc.neural.model import NeuralModel, load_weights
-from xmtc.neural.plan import HeadSize, available_memory, plan_training
+from xmtc.neural.optimizer import Group, group_by_decay
+from xmtc.neural.plan import HeadSize
 from xmtc.neural.pooling import concat_cls, masked_mean
+from xmtc.neural.prepare import NeuralConfig, Prepared, prepare
 from xmtc.neural.schedule import Schedule
-from xmtc.neural.trainer import Group, Score, TrainConfig, TrainingData, fit
+from xmtc.neural.trainer import TrainConfig, fit
 
 METHOD = "lightxml"
 Stage = Literal["all", "recall", "rank"]
@@ -50,7 +49,6 @@ class LightEncoderConfig(EncoderConfig):
 
     cls_layers: int | None = Field(None, ge=1, description="last layers whose [CLS] is read; None: five, or all")
     mean: bool = Field(False, description="read the mean of the last layer too")
-    lowercase: bool = Field(False, description="lower-case texts even for encoders that know capitals")
 
 
 class HeadConfig(Settings):
@@ -95,7 +93,7 @@ class RateConfig(Settings):
     decay: float = Field(0.01, ge=0, description="weight decay, of all but biases and norms")
 
 
-class Config(Settings):
+class Config(NeuralConfig):
     """Settings of LightXML."""
 
     encoder: LightEncoderConfig = Field(default_factory=LightEncoderConfig)
@@ -104,7 +102,6 @@ class Config(Settings):
     tfidf: TfidfConfig = Field(default_factory=TfidfConfig)
     rate: RateConfig = Field(default_factory=RateConfig)
     train: LightTrainConfig = Field(default_factory=LightTrainConfig)
-    propensity: Propensity = Field(default_factory=Propensity)
     reference: bool = Field(
         False,
         description="as the authors' code: read the first token even where [CLS] is last (XLNet), and fill short "
@@ -121,7 +118,7 @@ class Network(nn.Module):
         self.n_cls, self.width = _text_shape(encoder, config)
         self.mean = config.encoder.mean
         self.reference = config.reference
-        self.dropout = nn.Dropout(config.head.dropout)
+        self.dropout = Dropout(config.head.dropout)
         self.stage: Stage = "all"
         self.head: FlatHead | ClusterHead
         self.recaller: Encoder | None = None
@@ -209,60 +206,25 @@ def train(
     partial: Path | None = None,
 ) -> NeuralModel:
     """Fine-tune an encoder on a corpus; the epoch that ranks dev best is kept."""
-    _check(corpus, dev, config)
-    labels = corpus.labels
-    manifest = Manifest(
-        method=METHOD,
-        config=config.model_dump(mode="json"),
-        seed=seed,
-        n_labels=labels.n_labels,
-        n_documents=len(corpus),
-        data=corpus.fingerprint(),
-        details={"features": None},
-    )
-    corpus = corpus.take(np.flatnonzero(np.diff(corpus.Y[:, : labels.n_labels].tocsr().indptr)))
-    if len(corpus) == 0:
-        raise DataError("no document has a label; there is nothing to learn")
-    progress.stage("loading the encoder")
-    torch.manual_seed(seed)
-    encoder, tokenizer = load_encoder(config.encoder)
-    if config.encoder.lowercase:
-        _lower_case(tokenizer)
-    if config.encoder.freeze_words:
-        encoder.embed_words().weight.requires_grad_(False)
-    _, width = _text_shape(encoder, config)
-    if dev is None:
-        corpus, dev = hold_out(corpus, config.train.dev_fraction, seed, progress)
-    tokens, dev_tokens = (
-        tokenize_once(Texts.pack(part.texts or ()), tokenizer, tokenizer.fingerprint(), progress)
-        for part in (corpus, dev)
-    )
+    if config.head.negatives != "dynamic" and config.train.epochs < 2:
+        raise ConfigError("train.epochs = 1, but static negatives train recall first, then ranking: set 2 or more")
+    ready = prepare(METHOD, corpus, config, dev, seed, progress)
+    labels = ready.labels
+    _, width = _text_shape(ready.encoder, config)
     large = config.head.mode == "large" or (config.head.mode == "auto" and labels.n_labels >= config.head.large_from)
-    partition = _cluster(corpus, config, seed, progress) if large else None
+    partition = _cluster(ready.corpus, config, seed, progress) if large else None
     n_encoders = 2 if large and config.head.negatives == "static-own" else 1
-    size = _head_size(config, width, labels.n_labels, partition)
-    plan_training(encoder, n_encoders, size, tokens.lengths, config.train).tell(progress, available_memory())
-    network = Network(encoder, config, labels.n_labels, partition)
-    Y = corpus.Y[:, : labels.n_labels].tocsr()
-    curve = _fit(
-        network,
-        TrainingData(tokens, Y, encoder.layout),
-        (dev_tokens, scorer(dev, labels, len(corpus), config.train.metric)),
-        config,
-        identity={"config": manifest.config, "seed": seed, "data": manifest.data},
-        partial=partial,
-        progress=progress,
-    )
-    manifest.details.update(clusters=None if partition is None else partition.n_clusters, curve=curve)
-    return NeuralModel(manifest, labels, network, tokenizer)
+    ready.plan(_head_size(config, width, labels.n_labels, partition), n_encoders)
+    network = Network(ready.encoder, config, labels.n_labels, partition)
+    curve = _fit(network, ready, config, partial)
+    ready.manifest.details.update(clusters=None if partition is None else partition.n_clusters, curve=curve)
+    return NeuralModel(ready.manifest, labels, network, ready.tokenizer)
 
 
 def load(reader: FolderReader) -> NeuralModel:
     """Rebuild a model from its folder; neither hub nor cache is needed."""
     config = Config.model_validate(reader.manifest.config)
-    encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder.max_length)
-    if config.encoder.lowercase:
-        _lower_case(tokenizer)
+    encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder)
     labels = reader.labels()
     partition = None
     if reader.manifest.details["clusters"] is not None:
@@ -274,31 +236,12 @@ def load(reader: FolderReader) -> NeuralModel:
     return NeuralModel(reader.manifest, labels, network, tokenizer)
 
 
-def _check(corpus: Corpus, dev: Corpus | None, config: Config) -> None:
-    for name, part in (("this corpus", corpus), ("dev", dev)):
-        if part is not None and part.texts is None:
-            raise DataError(f"lightxml reads texts, and {name} has only features")
-    if config.head.negatives != "dynamic" and config.train.epochs < 2:
-        raise ConfigError("train.epochs = 1, but static negatives train recall first, then ranking: set 2 or more")
-
-
 def _text_shape(encoder: Encoder, config: Config) -> tuple[int, int]:
     """Layers whose [CLS] is read, and the width of a text's vector."""
     n_cls = config.encoder.cls_layers or min(5, encoder.n_layers)
     if n_cls > encoder.n_layers:
         raise ConfigError(f"encoder.cls_layers = {n_cls}, but the encoder has {encoder.n_layers} layers")
     return n_cls, encoder.width * (n_cls + config.encoder.mean)
-
-
-def _lower_case(tokenizer: Tokenizer) -> None:
-    """Put lower-casing before the tokenizer's own rules: done there, a token's place in the text stays right."""
-    from tokenizers import normalizers
-
-    if not tokenizer.inner.is_fast:
-        raise ConfigError("encoder.lowercase needs a fast tokenizer, and this encoder has none: leave it false")
-    backend = tokenizer.inner.backend_tokenizer
-    own = [] if backend.normalizer is None else [backend.normalizer]
-    backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
 
 
 def _cluster(corpus: Corpus, config: Config, seed: int, progress: Progress) -> Partition:
@@ -325,16 +268,7 @@ def _head_size(config: Config, width: int, n_labels: int, partition: Partition |
     )
 
 
-def _fit(
-    network: Network,
-    data: TrainingData,
-    dev: tuple[Tokens, Score],
-    config: Config,
-    *,
-    identity: dict[str, Any],
-    partial: Path | None,
-    progress: Progress,
-) -> list[dict[str, Any]]:
+def _fit(network: Network, ready: Prepared, config: Config, partial: Path | None) -> list[dict[str, Any]]:
     """Train in one stage, or with static negatives in two of half the epochs each."""
     static = isinstance(network.head, ClusterHead) and config.head.negatives != "dynamic"
     curve = []
@@ -343,15 +277,12 @@ def _fit(
         curve += fit(
             network,
             _groups(network, config),
-            data,
+            ready.data,
             _share(config.train, stage),
             # recall alone ranks nothing yet: its last epoch goes on to ranking
-            dev=None if stage == "recall" else dev,
-            seed=identity["seed"],
-            partial=None if partial is None else partial / stage,
-            identity=identity,
+            dev=None if stage == "recall" else ready.dev,
             skips_parameters=True,  # encoders bring a pooler or a mask's vector, which no text's vector needs
-            progress=progress,
+            **ready.run(None if partial is None else partial / stage),
         )
     return curve
 
@@ -382,13 +313,8 @@ def _groups(network: Network, config: Config) -> list[Group]:
         if network.stage == "rank":
             layers = [head.bottleneck]
             encoder = None if network.recaller is None else encoder
-    groups = []
-    for modules, speed in (([] if encoder is None else [encoder], rate.encoder), (layers, rate.head)):
-        named = [(name, p) for module in modules for name, p in module.named_parameters() if p.requires_grad]
-        # XLNet has biases of two dimensions; norms have one in every family, whatever their name
-        decays = [p.ndim > 1 and not name.endswith("bias") for name, p in named]
-        for decayed in (True, False):
-            members = [p for (_, p), flag in zip(named, decays, strict=True) if flag == decayed]
-            groups.append(Group(members, speed, rate.decay if decayed else 0.0))
-    groups.append(Group(table, rate.head, rate.decay, row_sparse=not config.head.dense_table))
-    return [group for group in groups if group.parameters]
+    groups = [] if encoder is None else group_by_decay([encoder], rate.encoder, rate.decay)
+    groups += group_by_decay(layers, rate.head, rate.decay)
+    if table:
+        groups.append(Group(table, rate.head, rate.decay, row_sparse=not config.head.dense_table))
+    return groups

@@ -24,12 +24,18 @@ def hold_out(corpus: Corpus, fraction: float, seed: int, progress: Progress = SI
     return kept, held
 
 
-def scorer(dev: Corpus, labels: LabelSet, n_documents: int, metric: str) -> Score:
+def scorer(
+    dev: Corpus,
+    labels: LabelSet,
+    n_documents: int,
+    metric: str,
+    propensity: metrics.Propensity = metrics.DEFAULT_PROPENSITY,
+) -> Score:
     """Return a function from a ranking of dev to one metric, in percent; an unknown metric is refused at once."""
     aligned = dev.align(labels)
 
     def evaluate(ranking: Ranking) -> dict[str, float]:
-        return metrics.evaluate(ranking, aligned.Y, aligned.labels, n_documents).metrics
+        return metrics.evaluate(ranking, aligned.Y, aligned.labels, n_documents, propensity=propensity).metrics
 
     blank = np.full((len(dev), 1), -1, dtype=np.int32)
     known = evaluate(Ranking(blank, np.full(blank.shape, -np.inf, dtype=np.float32)))

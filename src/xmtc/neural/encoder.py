@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from xmtc.core.config import Settings
 from xmtc.core.errors import ConfigError, ModelError
+from xmtc.neural.dropout import replace_dropout
 from xmtc.neural.resolve import resolve
 
 
@@ -32,6 +33,7 @@ class EncoderConfig(Settings):
     max_length: int = Field(128, ge=3, description="tokens of a text that are read, [CLS] and [SEP] included")
     dropout: float | None = Field(None, ge=0, lt=1, description="inside the encoder; None keeps its own")
     freeze_words: bool = Field(False, description="do not train the word embeddings")
+    lowercase: bool = Field(False, description="lower-case texts even for encoders that know capitals")
 
 
 class Encoded(NamedTuple):
@@ -63,6 +65,7 @@ class Encoder(nn.Module):
 
     def __init__(self, network: Any, layout: TokenLayout) -> None:
         super().__init__()
+        replace_dropout(network)
         self.network = network
         self.layout = layout
 
@@ -147,7 +150,9 @@ def load_encoder(config: EncoderConfig) -> tuple[Encoder, Tokenizer]:
         raise ConfigError(f"encoder.max_length = {config.max_length}, but {config.name} reads {limit} tokens at most")
     encoder = Encoder(network, _layout(inner, network))
     _freeze_idle(encoder)
-    return encoder, Tokenizer(inner, config.max_length)
+    if config.freeze_words:
+        encoder.embed_words().weight.requires_grad_(False)
+    return encoder, _build_tokenizer(inner, config)
 
 
 def save_encoder(encoder: Encoder, tokenizer: Tokenizer, folder: Path) -> None:
@@ -161,7 +166,7 @@ def save_encoder(encoder: Encoder, tokenizer: Tokenizer, folder: Path) -> None:
     (folder / "layout.json").write_text(json.dumps(asdict(encoder.layout), sort_keys=True) + "\n")
 
 
-def restore_encoder(folder: Path, max_length: int) -> tuple[Encoder, Tokenizer]:
+def restore_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, Tokenizer]:
     """Rebuild an encoder, with weights still to be loaded, and its tokenizer from what `save_encoder` wrote."""
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
@@ -170,7 +175,20 @@ def restore_encoder(folder: Path, max_length: int) -> tuple[Encoder, Tokenizer]:
         settings = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         network = AutoModel.from_config(settings, trust_remote_code=False).float()  # type: ignore[no-untyped-call]
         inner = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-    return Encoder(network, layout), Tokenizer(inner, max_length)
+    return Encoder(network, layout), _build_tokenizer(inner, config)
+
+
+def _build_tokenizer(inner: Any, config: EncoderConfig) -> Tokenizer:
+    """Lower-casing goes before the tokenizer's own rules: done there, a token's place in the text stays right."""
+    from tokenizers import normalizers
+
+    if config.lowercase:
+        if not inner.is_fast:
+            raise ConfigError("encoder.lowercase needs a fast tokenizer, and this encoder has none: leave it false")
+        backend = inner.backend_tokenizer
+        own = [] if backend.normalizer is None else [backend.normalizer]
+        backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
+    return Tokenizer(inner, config.max_length)
 
 
 def _adjust(settings: Any, config: EncoderConfig) -> None:

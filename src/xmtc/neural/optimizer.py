@@ -26,6 +26,18 @@ class Group:
     row_sparse: bool = False  # a label table whose gradient touches few rows
 
 
+def group_by_decay(modules: Iterable[nn.Module], rate: float, decay: float) -> list[Group]:
+    """What is trained of some modules, as groups: decay on all but biases and norms."""
+    named = [(name, p) for module in modules for name, p in module.named_parameters() if p.requires_grad]
+    # XLNet has biases of two dimensions; norms have one in every family, whatever their name
+    decays = [p.ndim > 1 and not name.endswith("bias") for name, p in named]
+    groups = []
+    for decayed in (True, False):
+        members = [p for (_, p), flag in zip(named, decays, strict=True) if flag == decayed]
+        groups.append(Group(members, rate, decay if decayed else 0.0))
+    return [group for group in groups if group.parameters]
+
+
 def build_optimizers(groups: Sequence[Group]) -> list[torch.optim.Optimizer]:
     """Return AdamW for the dense groups and its row-sparse sibling for the others; whichever has parameters."""
     dense, sparse = (
