@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.machine import ROOT
+from xmtc.core.ranking import Ranking
 
 RESULTS = ROOT / "benchmarks" / "results"
 OURS = "xmtc-linear"  # the ranking that rivals are compared with
-WIDTH = 20  # labels ranked for each test document
+WIDTH = 20  # labels ranked for each document
 _LARGEST = 1 << 20  # bytes of a ranking's file: the repository holds it
 
 
@@ -32,16 +33,31 @@ def read_result(kind: str, name: str) -> dict[str, Any] | None:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
+def read_results(kind: str) -> dict[str, dict[str, Any]]:
+    """Return every results/<kind>/<name>.json by its name, in the order of names; kind may be a path, as train/tate."""
+    paths = sorted((RESULTS / kind).glob("*.json"))
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
+
+
 def write_ranking(
-    name: str, who: str, ids: NDArray[np.integer], scores: NDArray[np.floating] | None = None
+    name: str,
+    who: str,
+    ids: NDArray[np.integer],
+    scores: NDArray[np.floating] | None = None,
+    rows: NDArray[np.integer] | None = None,
 ) -> dict[str, Any]:
-    """Store the label ids ranked for a set's test documents, as wide as fits 1 MiB; return their sha256 and width."""
+    """Store the label ids ranked for documents of a set, as wide as fits 1 MiB; return their sha256 and width.
+
+    rows: which documents of train these are, where they were held out of it.
+    """
     path = _ranking_path(name, who)
     path.parent.mkdir(parents=True, exist_ok=True)
     for width in (WIDTH, 10, 5):
-        kept = {"ids": ids[:, :width].astype(np.int32)}
+        kept: dict[str, NDArray[Any]] = {"ids": ids[:, :width].astype(np.int32)}
         if scores is not None:
             kept["scores"] = scores[:, :width].astype(np.float16)
+        if rows is not None:
+            kept["rows"] = rows.astype(np.int32)
         np.savez_compressed(path, **kept)  # type: ignore[arg-type]
         if path.stat().st_size <= _LARGEST:
             break
@@ -58,8 +74,27 @@ def read_ranking(name: str, who: str, sha256: str) -> NDArray[np.int32] | None:
     return ids if _sha256(ids) == sha256 else None
 
 
+def read_scored(name: str, who: str, sha256: str) -> Ranking | None:
+    """Return the ranking that a result speaks of, with its scores; None where another is stored, or none."""
+    path = _ranking_path(name, who)
+    if not path.is_file():
+        return None
+    with np.load(path, allow_pickle=False) as arrays:
+        if "scores" not in arrays or _sha256(arrays["ids"]) != sha256:
+            return None
+        return Ranking(arrays["ids"], _falling(arrays["scores"].astype(np.float32)))
+
+
 def _ranking_path(name: str, who: str) -> Path:
     return RESULTS / "rankings" / name / f"{who}.npz"
+
+
+def _falling(scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Part the scores that half precision made equal by the least step, so that the stored order stays theirs."""
+    for place in range(1, scores.shape[1]):
+        below = np.nextafter(scores[:, place - 1], np.float32(-np.inf))
+        scores[:, place] = np.minimum(scores[:, place], below)
+    return scores
 
 
 def _sha256(ids: NDArray[np.int32]) -> str:

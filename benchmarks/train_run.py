@@ -1,0 +1,173 @@
+"""Training a method or ranking by it, each in a process of its own. Started by benchmarks.train and .reproduce.
+
+A job: `data` (folder), `model` (folder to save to), `method`, `config`, `seed`, `threads`, `resume`, `ranked` (folder
+for the rankings), `hold_out`: whether dev is that of benchmarks.parts, and is ranked too. Without it the method finds
+its dev documents as in `xmtc train`: the folder's dev split, else held out by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import linear_run
+from benchmarks.journal import Journal
+from benchmarks.machine import Clock, folder_mb, peak_rss_mb
+from benchmarks.parts import Parts, label_fingerprint, read_parts
+from benchmarks.process import Found, serve
+from benchmarks.store import WIDTH
+from xmtc import api
+from xmtc.core import metrics
+from xmtc.core.corpus import Corpus
+from xmtc.core.errors import XmtcError
+from xmtc.core.model import Model
+from xmtc.core.progress import SILENT
+from xmtc.core.ranking import Ranking
+from xmtc.data.read import splits
+
+_ENCODERS = {
+    "minilm": "MiniLM",
+    "all-MiniLM-L6-v2": "MiniLM",
+    "bert-base-uncased": "BERT base",
+    "roberta-base": "RoBERTa base",
+    "xlnet-base-cased": "XLNet base",
+}
+
+
+def train(job: Found) -> Found:
+    """Train and save, or go on where a killed session stopped; a finished model is left as it is."""
+    out = Path(job["model"])
+    finished = bool(job["resume"]) and out.exists()
+    journal = Journal(out)
+    if not finished:
+        journal.begin(goes_on=job["resume"] and out.with_name(f"{out.name}.partial").exists())
+        if job["method"] == linear_run.METHOD:
+            journal.stage("kernels")
+            linear_run.warm_up(job)
+        journal.stage("read")
+    corpus, dev, about = _read(job)
+    model = api.train(
+        corpus,
+        job["method"],
+        job["config"],
+        dev=dev if api.uses_dev(job["method"]) else None,
+        out=out,
+        seed=job["seed"],
+        resume=job["resume"],
+        overwrite=not job["resume"],
+        progress=SILENT if finished else journal,
+    )
+    if not finished:
+        journal.end()
+    return {
+        "trained": not finished,
+        "sessions": len(journal.sessions),
+        "seconds": journal.seconds(),
+        "most_rss_mb": journal.peak_rss_mb(),
+        "config": _public(model.manifest.config),
+        "encoder": _encoder_in_words(model),
+        "curve": model.manifest.details.get("curve", []),
+        "data": {**about, "label_ids": label_fingerprint(model.labels)},
+        "model_mb": folder_mb(out),
+    }
+
+
+def rank(job: Found) -> Found:
+    """Load the model, rank test and score it against both truths; then rank dev, where it is held out."""
+    with Clock() as read:
+        corpus = api.read_corpus(job["data"], "test")
+    with Clock() as load:
+        model = api.load(job["model"])
+    with Clock() as first:
+        api.rank_corpus(model, corpus.take([0]), WIDTH)
+    with Clock() as every:
+        ranking = api.rank_corpus(model, corpus, WIDTH)
+    memory = peak_rss_mb()
+    _keep(job, "test", ranking)
+    found: Found = {
+        "seconds": {"read": read.seconds, "load": load.seconds, "first": first.seconds, "rank": every.seconds},
+        "documents_per_second": len(corpus) / every.seconds,
+        "most_rss_mb": memory,
+        "data": {"test": corpus.fingerprint(), "test_documents": len(corpus)},
+        "reports": {mode: _report(model, ranking, corpus, mode, intervals=True) for mode in ("known", "all")},
+    }
+    if job["hold_out"]:
+        parts = read_parts(job["data"])
+        ranking = api.rank_corpus(model, parts.dev, WIDTH)
+        _keep(job, "dev", ranking, parts)
+        found["dev"] = _report(model, ranking, parts.dev, "known", intervals=False)["metrics"]
+    return found
+
+
+def _read(job: Found) -> tuple[Corpus, Corpus | None, dict[str, Any]]:
+    """Train and dev documents, and what is said of them."""
+    if job["hold_out"]:
+        parts = read_parts(job["data"])
+        return parts.train, parts.dev, parts.about()
+    corpus = api.read_corpus(job["data"], "train").compact()
+    dev = api.read_corpus(job["data"], "dev") if "dev" in splits(job["data"]) else None
+    sizes = {"train_documents": len(corpus), "labels": corpus.labels.n_labels}
+    return corpus, dev, {"train": corpus.fingerprint(), **sizes}
+
+
+def _keep(job: Found, split: str, ranking: Ranking, parts: Parts | None = None) -> None:
+    """Put a ranking where the process that started this one finds it."""
+    arrays: dict[str, np.ndarray] = {"ids": ranking.labels, "scores": ranking.scores}
+    if parts is not None and parts.held is not None:
+        arrays["rows"] = parts.held
+    np.savez(Path(job["ranked"], f"{split}.npz"), **arrays)  # type: ignore[arg-type]
+
+
+def _report(
+    model: Model, ranking: Ranking, corpus: Corpus, mode: metrics.TruthMode, *, intervals: bool
+) -> dict[str, Any]:
+    aligned = corpus.align(model.labels)
+    return metrics.evaluate(
+        ranking,
+        aligned.Y,
+        aligned.labels,
+        model.manifest.n_documents,
+        mode=mode,
+        propensity=metrics.Propensity(**model.manifest.config.get("propensity", {})),
+        intervals=intervals,
+    ).to_json()
+
+
+def _public(config: dict[str, Any]) -> dict[str, Any]:
+    """The settings without this machine's paths: an encoder's folder is told by its last name."""
+    if "encoder" not in config:
+        return config
+    name = config["encoder"]["name"]
+    return {**config, "encoder": {**config["encoder"], "name": Path(name).name if Path(name).is_dir() else name}}
+
+
+def _encoder_in_words(model: Model) -> str | None:
+    """Which weights ran, such as "MiniLM, 6 layers, 48 tokens"; None for a method without an encoder."""
+    encoder = getattr(getattr(model, "network", None), "encoder", None)
+    if encoder is None:
+        return None
+    settings = model.manifest.config["encoder"]
+    name = Path(settings["name"]).name
+    layers = f"{encoder.n_layers} layer{'s' if encoder.n_layers > 1 else ''}"
+    return f"{_ENCODERS.get(name, name)}, {layers}, {settings['max_length']} tokens"
+
+
+def _end_with(parent: int) -> None:
+    """End when the process that started this one has: two would train to the same folder once it is started again."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    try:
+        serve({"train": train, "rank": rank})
+    except XmtcError as error:
+        sys.exit(str(error))
