@@ -23,6 +23,7 @@ from xmtc.core.texts import Texts
 from xmtc.data.read import splits
 
 HELD_OUT = {"fraction": 0.05, "most": 4000, "seed": 0}
+_NOTE = "dev was held out of train, and no method, linear included, trains on it; the dev ranking says which rows"
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Parts:
             "train_documents": len(self.train),
             "dev_documents": len(self.dev),
             "labels": self.train.labels.n_labels,
-            "held_out": None if self.held is None else HELD_OUT,
+            "held_out": None if self.held is None else {**HELD_OUT, "note": _NOTE},
         }
 
 

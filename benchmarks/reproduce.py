@@ -1,11 +1,12 @@
 """Repeat a paper's experiment on the paper's data → results/reproduce/<method>-<set>-<seed>.json.
 
-    python -m benchmarks.reproduce lightxml eurlex-4k --data DIR [--seed 0] [--work DIR] [--recipe PATH] [--anyway]
+    python -m benchmarks.reproduce lightxml eurlex-4k --data DIR [--seed 0] [--work DIR] [--recipe R] [--anyway]
 
 For those who have the published data and a GPU. DIR is the set's folder, in any layout that `xmtc inspect` knows. Its
 sizes are checked against the paper's before anything is trained; then recipes/<method>/<set>.toml is trained and scored
-against both truths, and the paper's figures stand beside ours. What a paper published lies in published/<method>.toml:
-another method needs another such file and its recipes, and nothing here.
+against both truths, and the paper's figures stand beside ours. Where a set has several recipes, --recipe names one.
+What a paper published lies in published/<method>.toml: another method needs such a file and its recipes, and nothing
+here.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ import numpy as np
 
 from benchmarks.process import Limits, PhaseError
 from benchmarks.store import write_result
-from benchmarks.train import add_run_options, measure, title, work_folder
+from benchmarks.train import add_run_options, measure, shown, title, work_folder
 from xmtc import api
 from xmtc.core.config import Settings, build, read_toml
 from xmtc.core.corpus import Corpus
@@ -63,14 +65,14 @@ def main(arguments: list[str] | None = None) -> int:
         if options.set not in published.sets:
             hint = nearest(options.set, published.sets) or f" Known: {', '.join(published.sets)}."
             raise ConfigError(f"no set {options.set!r} in what {published.title} published.{hint}")
-        recipe = options.recipe or f"{options.method}/{options.set}"
+        recipe = options.recipe or _only_recipe(options.method, options.set)
         method, settings = api.read_settings(options.method, None, recipe)
         _find_encoder(settings)
         told, wrong = check_sizes(Path(options.data), published.sets[options.set], published.sizes)
         print("\n".join([*told, *(f"error: {line}" for line in wrong)]), file=sys.stderr, flush=True)
         if wrong and not options.anyway:
             return 2
-        name = f"{method}-{options.set}-{options.seed}"
+        name = f"{method}-{_variant(options.set, recipe)}-{options.seed}"
         with tempfile.TemporaryDirectory() as ranked:
             job = {
                 "data": str(Path(options.data).absolute()),
@@ -90,7 +92,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
         return 130
-    result |= {"set": options.set, "name": name, "recipe": recipe if options.recipe is None else Path(recipe).stem}
+    result |= {"set": options.set, "name": name, "recipe": shown(recipe)}
     result |= {"title": title(result), "sizes": told, "sizes_that_differ": wrong}
     result["published"] = _beside(published.sets[options.set].results, result["reports"])
     path = write_result("reproduce", name, result)
@@ -151,6 +153,21 @@ def _published_path(method: str) -> Path:
         hint = nearest(method, known) or f" Known: {', '.join(known)}."
         raise ConfigError(f"no published results of {method!r}.{hint}")
     return _PUBLISHED / f"{method}.toml"
+
+
+def _only_recipe(method: str, name: str) -> str:
+    """The recipe of a set; of several, such as the paper's and its repository's, one must be named."""
+    folder = Path(str(files("xmtc") / "recipes" / method))
+    several = [f"{method}/{path.stem}" for path in sorted(folder.glob(f"{name}-*.toml"))]
+    if several and not (folder / f"{name}.toml").is_file():
+        raise ConfigError(f"there are several recipes for {name}; name one with --recipe: {' or '.join(several)}")
+    return f"{method}/{name}"
+
+
+def _variant(name: str, recipe: str) -> str:
+    """The set, and the recipe where that is another, so that no run takes another's place."""
+    stem = shown(recipe).rpartition("/")[2]
+    return stem if stem.startswith(name) else f"{name}+{stem}"
 
 
 def _find_encoder(settings: Settings) -> None:

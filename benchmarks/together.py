@@ -87,7 +87,7 @@ def join(name: str, runs: dict[str, Run], folder: Path, rule: Rule, by: str) -> 
     joined = combine(list(on_test.values()), WIDTH, rule, weights)
     gathered = {member: test.collect(ranking) for member, ranking in on_test.items()}
     return {
-        "commit": machine.facts(1, 0)["commit"],
+        "facts": machine.facts(1, 0, ("xmtc", "numpy", "scipy")),
         "rule": rule,
         "chosen_by": f"{by}, known truth, dev",
         "members": {member: runs[member]["rankings"] for member in runs},

@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
                 "hold_out": True,
             }
             result = measure(job, Limits(options.timeout, options.patience))
-            result |= {"set": chosen, "name": name, "recipe": _shown(options.recipe), "assigned": options.settings}
+            result |= {"set": chosen, "name": name, "recipe": shown(options.recipe), "assigned": options.settings}
             result["title"] = title(result)
             result["data"] |= about(folder)
             result["rankings"] = {split: _store(chosen, name, split, Path(ranked)) for split in ("dev", "test")}
@@ -118,6 +118,11 @@ def title(result: dict[str, Any]) -> str:
     return f"{method} on {result['encoder']}, {epochs} epoch{'s' if epochs > 1 else ''}"
 
 
+def shown(recipe: str) -> str:
+    """Return a recipe's name; of a path, the file's."""
+    return Path(recipe).stem if recipe.endswith(".toml") else recipe
+
+
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add what all long runs have in common to a command line."""
     parser.add_argument("--seed", type=int, default=0)
@@ -151,18 +156,13 @@ def _read_options(arguments: list[str] | None) -> argparse.Namespace:
 
 def _name(method: str, recipe: str, assigned: list[str]) -> str:
     """The run's name: lightxml-tate-cpu, and what --set changed, so that no run takes another's place."""
-    shown = _shown(recipe).replace("/", "-")
-    named = shown if shown.startswith(method) else f"{method}-{shown}"
+    named = shown(recipe).replace("/", "-")
+    named = named if named.startswith(method) else f"{method}-{named}"
     return "+".join([named, *(re.sub(r"[^\w.=-]+", "_", assignment) for assignment in assigned)])
 
 
-def _shown(recipe: str) -> str:
-    """The recipe's name, or of a path the file's."""
-    return Path(recipe).stem if recipe.endswith(".toml") else recipe
-
-
 def _set_of(recipe: str) -> str:
-    named = _shown(recipe).rpartition("/")[2]
+    named = shown(recipe).rpartition("/")[2]
     if not named.endswith("-cpu"):
         raise ConfigError(f"recipe {recipe!r} names no set; name one with --set-name, such as --set-name {SETS[0]}")
     return named.removesuffix("-cpu")

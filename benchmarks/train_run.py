@@ -47,9 +47,8 @@ def train(job: Found) -> Found:
     journal = Journal(out)
     if not finished:
         journal.begin(goes_on=job["resume"] and out.with_name(f"{out.name}.partial").exists())
-        if job["method"] == linear_run.METHOD:
-            journal.stage("kernels")
-            linear_run.warm_up(job)
+        journal.stage("start")
+        _warm_up(job)
         journal.stage("read")
     corpus, dev, about = _read(job)
     model = api.train(
@@ -103,6 +102,13 @@ def rank(job: Found) -> Found:
         _keep(job, "dev", ranking, parts)
         found["dev"] = _report(model, ranking, parts.dev, "known", intervals=False)["metrics"]
     return found
+
+
+def _warm_up(job: Found) -> None:
+    """Load what the method is made of, and compile the linear one's kernels: no part of training."""
+    api.uses_dev(job["method"])  # imports it
+    if job["method"] == linear_run.METHOD:
+        linear_run.warm_up(job)
 
 
 def _read(job: Found) -> tuple[Corpus, Corpus | None, dict[str, Any]]:

@@ -25,10 +25,11 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def difference(found: dict[str, Any]) -> str:
-    """A difference with its interval, and whether that holds 0."""
+    """A difference with its interval, and whether that holds 0, also where only rounding says so."""
     low, high = found["interval"]
     told = f"{signed(found['difference'])} [{signed(low)}, {signed(high)}]"
-    return told if found["decided"] else f"{told} undecided"
+    decided = found["decided"] and not round(low, 2) <= 0 <= round(high, 2)
+    return told if decided else f"{told} undecided"
 
 
 def signed(value: float) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.store import read_results
 from benchmarks.tables.markdown import SCORES, busy, code, difference, flat, hardware, memory, table
 
-_NO_TRAINING = ("kernels", "read")  # stages that the time of training leaves out
+_NO_TRAINING = ("start", "read")  # stages that the time of training leaves out
 Runs = dict[str, dict[str, Any]]
 
 
@@ -116,7 +116,7 @@ def _ran(run: dict[str, Any]) -> str:
         for phase in ("train", "rank")
     )
     peak, machine = run["peak_rss_mb"], run["machine"]
-    again = "" if run["sessions"] == 1 else f" in {run['sessions']} sessions, of which the last is told of"
+    again = "" if run["sessions"] == 1 else f" ({run['sessions']} sessions; load and others are of the last)"
     return (
         f"- `{run['name']}`: {run['title']}. Recipe {run['recipe']}; {code(run['facts'])}; {hardware(run['facts'])}; "
         f"{flat(run['config'])}. Seconds of training: {train}{again}; of ranking: {rank} "
