@@ -1,0 +1,65 @@
+"""One arm with one seed, in processes of its own: train, then rank. Started by benchmarks.ablations.schedule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import median
+
+from benchmarks import linear_run
+from benchmarks.ablations.documents import read_test, read_training
+from benchmarks.ablations.study import Documents
+from benchmarks.machine import Clock, folder_mb
+from benchmarks.process import Found, serve
+from xmtc import api
+from xmtc.core import metrics
+
+_ALONE = 200  # documents that are ranked one by one
+
+
+def train(job: Found) -> Found:
+    """Train an arm on the study's documents, and save the model."""
+    if job["method"] == "linear":
+        linear_run.warm_up(job)  # its kernels are compiled, or read from disk, before the clock runs
+    corpus, dev = read_training(Path(job["data"]), Documents(**job["documents"]))
+    uses_dev = api.uses_dev(job["method"])
+    with Clock() as clock:
+        model = api.train(corpus, job["method"], job["config"], dev=dev if uses_dev else None, seed=job["seed"])
+    model.save(job["model"])
+    details = model.manifest.details
+    return {
+        "seconds": clock.seconds,
+        "labels": model.manifest.n_labels,
+        "clusters": details.get("clusters"),
+        # thousandths: a mean over thousands of labels is small, and results keep four digits behind the point
+        "curve": [
+            {"loss_thousandths": 1000 * entry["loss"], "dev": entry.get("dev")} for entry in details.get("curve") or ()
+        ],
+        "model_mb": folder_mb(job["model"]),
+    }
+
+
+def rank(job: Found) -> Found:
+    """Load the model, rank the test documents in batches and some of them one by one, and score."""
+    model = api.load(job["model"])
+    corpus = read_test(Path(job["data"]), Documents(**job["documents"]))
+    first = corpus.take(range(min(_ALONE, len(corpus))))
+    model.rank(first.texts or [], 5)  # what a process does but once is not counted
+    with Clock() as together:
+        ranking = api.rank_corpus(model, corpus, 5)
+    alone = []
+    for text in first.texts or ():
+        with Clock() as clock:
+            model.rank([text], 5)
+        alone.append(1000 * clock.seconds)
+    aligned = corpus.align(model.labels)
+    report = metrics.evaluate(ranking, aligned.Y, aligned.labels, model.manifest.n_documents, mode="known")
+    return {
+        "ms_in_batches": 1000 * together.seconds / len(corpus),
+        "ms_one_by_one": median(alone),
+        "metrics": report.metrics,
+        "n": report.n,
+    }
+
+
+if __name__ == "__main__":
+    serve({"train": train, "rank": rank})

@@ -1,0 +1,103 @@
+"""What a paper's file is made of: documents, arms to train, claims to compare them by. Runs and prints nothing.
+
+A paper is a module beside this one that holds `STUDY`; `PAPERS` lists them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from xmtc.core.errors import ConfigError, nearest
+
+PAPERS = ("lightxml", "xbert")  # in the order of the tables
+
+# figures that a claim may name, besides the metrics; the first two take the number of an epoch, from 1
+LOSS, DEV = "loss × 1000, epoch {}", "dev P@5, epoch {}"
+MODEL, BATCHES, ONE_BY_ONE = "model MB", "ms a document in batches", "ms a document alone"
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Which documents all arms read: fixed ones, so many of each split."""
+
+    set: str = "tate"
+    train: int = 10_000
+    dev: int = 2_000  # of the set's dev split; without one, of train's documents that are not trained on
+    test: int = 4_000
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to train: a method and its settings, over the method's defaults."""
+
+    name: str  # of the result's file
+    words: str  # in the tables
+    method: str
+    settings: Mapping[str, Any]  # nested, as `xmtc.train` takes them
+
+
+@dataclass(frozen=True)
+class Published:
+    """Figures that the paper prints: arm → figure → value. `who` names what stood in an arm's place there."""
+
+    where: str  # table and row
+    figures: Mapping[str, Mapping[str, float]]
+    who: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says, and how it is looked at here: the first arm against each of the others."""
+
+    title: str
+    said: str  # the claim in one sentence
+    ran: str  # what stands here for the paper's model, such as "LightXML on MiniLM, first 3 layers, 32 tokens"
+    arms: tuple[str, ...]
+    figures: tuple[str, ...]  # keys of metrics, such as P@1, and the names above
+    published: tuple[Published, ...] = ()
+    convergence: bool = False  # tell after which epoch the first arm's loss reaches the others' last
+
+
+@dataclass(frozen=True)
+class Study:
+    """A paper's arms and claims."""
+
+    paper: str
+    title: str
+    documents: Documents
+    arms: tuple[Arm, ...]
+    claims: tuple[Claim, ...]
+
+    def choose(self, names: Iterable[str] | None) -> list[Arm]:
+        """Return the arms of these names, or all, in the study's order."""
+        known = [arm.name for arm in self.arms]
+        wanted = known if names is None else list(names)
+        for name in wanted:
+            if name not in known:
+                hint = nearest(name, known) or f" Known: {', '.join(known)}."
+                raise ConfigError(f"{self.paper} has no arm {name!r}.{hint}")
+        return [arm for arm in self.arms if arm.name in wanted]
+
+
+def read_study(paper: str) -> Study:
+    """Return a paper's study."""
+    if paper not in PAPERS:
+        hint = nearest(paper, PAPERS) or f" Known: {', '.join(PAPERS)}."
+        raise ConfigError(f"no ablations of {paper!r}.{hint}")
+    study: Study = import_module(f"benchmarks.ablations.{paper}").STUDY
+    return study
+
+
+def flatten(settings: Mapping[str, Any], path: str = "") -> list[str]:
+    """Return nested settings as `--set` takes them, one string each: results hold these, unrounded."""
+    found = []
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            found += flatten(value, f"{path}{key}.")
+        else:
+            found.append(f"{path}{key}={value if isinstance(value, str) else json.dumps(value)}")
+    return found

@@ -1,0 +1,239 @@
+"""The two cases of benchmarks.neural_overhead, in processes of their own, and random documents of any size."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from benchmarks import machine
+from benchmarks.process import Found, serve
+from xmtc import api
+from xmtc.core.config import build, merge
+from xmtc.core.partition import Partition
+from xmtc.core.progress import Progress
+from xmtc.features.tokens import Tokens, tokenize
+from xmtc.methods import lightxml
+from xmtc.neural.batches import Batch, collate, order_batches
+from xmtc.neural.encoder import TokenLayout, load_encoder
+from xmtc.neural.optimizer import RowSparseAdamW
+from xmtc.neural.trainer import Group, TrainConfig, TrainingData, fit
+
+_SEED = 0
+_OPERATORS = 12  # of the profile
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One network, and the batches that all three ways work through."""
+
+    network: lightxml.Network
+    groups: list[Group]
+    data: TrainingData
+    config: TrainConfig
+    batches: list[Batch]
+
+    @classmethod
+    def prepare(cls, network: lightxml.Network, config: lightxml.Config, data: TrainingData) -> Problem:
+        train = config.train.model_copy(update={"epochs": 1})
+        order = order_batches(data.tokens.lengths, train.batch_size, _SEED, 0)  # as the trainer cuts them
+        batches = [collate(rows, data.tokens, data.layout, data.Y) for rows in order]
+        return cls(network, lightxml._groups(network, config), data, train, batches)
+
+
+def small(job: Found) -> Found:
+    """The recipe lightxml/tate-cpu."""
+    _, settings = api.read_settings(recipe="lightxml/tate-cpu")
+    config = build(lightxml.Config, merge(settings.model_dump(), {"encoder": {"name": job["encoder"]}}))
+    corpus = api.read_corpus(job["data"], "train").compact()
+    n_documents = min(len(corpus), job["steps"] * config.train.batch_size)
+    rows = np.random.default_rng(_SEED).permutation(len(corpus))[:n_documents]
+    encoder, tokenizer = load_encoder(config.encoder)
+    some = corpus.take(rows)
+    n_labels = corpus.labels.n_labels
+    data = TrainingData(tokenize(list(some.texts or ()), tokenizer), some.Y[:, :n_labels].tocsr(), encoder.layout)
+    network = lightxml.Network(encoder, config, n_labels, None)
+    words = f"tate, {n_labels:,} labels, one layer over all; {_words(config)}"
+    return {"words": words, **_compare(Problem.prepare(network, config, data), job)}
+
+
+def large(job: Found) -> Found:
+    """Clusters of very many labels; texts and labels are random numbers."""
+    config = build(
+        lightxml.Config,
+        {
+            "encoder": {"name": job["encoder"], "max_length": job["tokens"]},
+            "head": {"mode": "large", "bottleneck": job["bottleneck"], "shortlist": job["shortlist"]},
+            "train": {"batch_size": job["batch"]},
+        },
+    )
+    encoder, _ = load_encoder(config.encoder)
+    n_labels = job["labels"]
+    partition = cut_evenly(n_labels, -(-n_labels // job["cluster"]))
+    n_documents, vocabulary = job["steps"] * job["batch"], encoder.embed_words().num_embeddings
+    data = draw_documents(n_documents, job["tokens"], vocabulary, n_labels, encoder.layout, job["tokens"] // 2)
+    network = lightxml.Network(encoder, config, n_labels, partition)
+    words = f"synthetic, {n_labels:,} labels in {partition.n_clusters:,} clusters; {_words(config)}"
+    return {"words": words, **_compare(Problem.prepare(network, config, data), job)}
+
+
+def cut_evenly(n_labels: int, n_clusters: int) -> Partition:
+    """Cut labels, in their order, into clusters of equal size."""
+    return Partition((np.arange(n_labels) * n_clusters // n_labels).astype(np.int32), n_clusters)
+
+
+def draw_documents(
+    n_documents: int, longest: int, vocabulary: int, n_labels: int, layout: TokenLayout, shortest: int
+) -> TrainingData:
+    """Draw documents of random tokens, from `shortest` to `longest` of them, with five random labels each."""
+    random = np.random.default_rng(_SEED)
+    lengths = random.integers(shortest, longest, n_documents, endpoint=True)
+    ids = random.integers(min(1000, vocabulary // 2), vocabulary, int(lengths.sum())).astype(np.int32)
+    tokens = Tokens(ids, np.concatenate([[0], np.cumsum(lengths)]))
+    columns = random.integers(0, n_labels, 5 * n_documents)
+    places = np.arange(0, 5 * n_documents + 1, 5)
+    Y = sp.csr_matrix((np.ones(5 * n_documents, np.float32), columns, places), shape=(n_documents, n_labels))
+    Y.sum_duplicates()
+    return TrainingData(tokens, Y, layout)
+
+
+class Stamps(Progress):
+    """Notes when each step ended, the CPU time spent until then, and the most memory held."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self.cpu: list[float] = []
+        self.peak_rss_mb = 0.0
+
+    def step(self, done: int, total: int) -> None:
+        """Note the time first: reading the memory takes some, but the same in every way."""
+        self.times.append(time.perf_counter())
+        self.cpu.append(time.process_time())
+        self.peak_rss_mb = machine.peak_rss_mb()
+
+    @property
+    def ms(self) -> float:
+        """Milliseconds a step, the first not counted."""
+        return 1000 * (self.times[-1] - self.times[0]) / (len(self.times) - 1)
+
+    @property
+    def cpu_ms(self) -> float:
+        """The same of all threads' CPU time, which other processes disturb less."""
+        return 1000 * (self.cpu[-1] - self.cpu[0]) / (len(self.cpu) - 1)
+
+
+def _compare(problem: Problem, job: Found) -> Found:
+    for way in _WAYS.values():
+        way(problem, Stamps())  # the first turn of each warms up
+    rounds: list[dict[str, float]] = []
+    cpu_rounds: list[dict[str, float]] = []
+    for _ in range(job["rounds"]):
+        turns = {name: Stamps() for name in _WAYS}
+        for name, way in _WAYS.items():
+            way(problem, turns[name])
+        rounds.append({name: stamps.ms for name, stamps in turns.items()})
+        cpu_rounds.append({name: stamps.cpu_ms for name, stamps in turns.items()})
+    operators = _Operators()
+    _ours(problem, operators)
+    return {
+        "ms_a_step": {name: median(turn[name] for turn in rounds) for name in _WAYS},
+        "ratios": _ratios(rounds),
+        "cpu_ratios": _ratios(cpu_rounds),
+        "rounds": rounds,
+        "profile": operators.found,
+    }
+
+
+def _ratios(rounds: list[dict[str, float]]) -> dict[str, dict[str, float]]:
+    """Of each other way's time to ours, within a round."""
+    found = {}
+    for name in ("hand", "bare"):
+        values = [turn[name] / turn["ours"] for turn in rounds]
+        found[name] = {"median": median(values), "low": min(values), "high": max(values)}
+    return found
+
+
+def _bare(problem: Problem, stamps: Progress) -> None:
+    """The encoder forward and backward; no head, no optimizer."""
+    encoder = problem.network.encoder
+    encoder.train()
+    for number, batch in enumerate(problem.batches, 1):
+        encoder(batch.ids, batch.mask).states[-1].mean(1).sum().backward()
+        encoder.zero_grad(set_to_none=True)
+        stamps.step(number, len(problem.batches))
+
+
+def _by_hand(problem: Problem, stamps: Progress) -> None:
+    """The shortest loop that trains: the same network and optimizers, batches padded beforehand."""
+    dense, sparse = (
+        [
+            {"params": g.parameters, "lr": g.rate, "weight_decay": g.decay}
+            for g in problem.groups
+            if g.row_sparse == flag
+        ]
+        for flag in (False, True)
+    )
+    optimizers: list[torch.optim.Optimizer] = [torch.optim.AdamW(dense, fused=True)]
+    if sparse:
+        optimizers.append(RowSparseAdamW(sparse))
+    problem.network.train()
+    for number, batch in enumerate(problem.batches, 1):
+        total, count = problem.network.loss(batch)
+        (total / count).backward()
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        stamps.step(number, len(problem.batches))
+
+
+def _ours(problem: Problem, stamps: Progress) -> None:
+    """xmtc.neural.trainer, as the methods call it."""
+    fit(
+        problem.network,
+        problem.groups,
+        problem.data,
+        problem.config,
+        dev=None,
+        seed=_SEED,
+        skips_parameters=True,
+        progress=stamps,
+    )
+
+
+_WAYS: dict[str, Callable[[Problem, Progress], None]] = {"bare": _bare, "hand": _by_hand, "ours": _ours}
+
+
+class _Operators(Progress):
+    """Profiles the third step and the fourth: which operators take the time, in percent of all operators' own."""
+
+    def __init__(self) -> None:
+        self.found: list[dict[str, Any]] = []
+        self._profile = profile(activities=[ProfilerActivity.CPU])
+
+    def step(self, done: int, total: int) -> None:
+        """Begin after the second step, end after the fourth."""
+        if done == 2:
+            self._profile.start()
+        if done == 4:
+            self._profile.stop()
+            events = self._profile.key_averages()
+            every = sum(event.self_cpu_time_total for event in events)
+            largest = sorted(events, key=lambda event: -event.self_cpu_time_total)[:_OPERATORS]
+            self.found = [
+                {"operator": event.key, "percent": 100 * event.self_cpu_time_total / every} for event in largest
+            ]
+
+
+def _words(config: lightxml.Config) -> str:
+    return f"up to {config.encoder.max_length} tokens, {config.train.batch_size} documents a step"
+
+
+if __name__ == "__main__":
+    serve({"small": small, "large": large})

@@ -1,0 +1,248 @@
+"""benchmarks.ablations: a small study from its arms to its tables, and what its tables decide."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="neural arms need torch")
+
+from benchmarks import store
+from benchmarks.ablations import lightxml, schedule, table
+from benchmarks.ablations.documents import read_test, read_training
+from benchmarks.ablations.study import (
+    LOSS,
+    MODEL,
+    PAPERS,
+    Arm,
+    Claim,
+    Documents,
+    Published,
+    Study,
+    flatten,
+    read_study,
+)
+from benchmarks.process import Limits, PhaseError
+from tests.benchmarks.sets import all_texts, write_native
+from tests.tiny import build_tiny
+from xmtc import api
+from xmtc.core.errors import ConfigError, DataError
+
+LIMITS = Limits(timeout=250, patience=0)
+FACTS: dict[str, Any] = {
+    "commit": "0123456789abcdef",
+    "dirty": False,
+    "cpu": "a processor",
+    "cores": 2,
+    "ram_gb": 8.0,
+    "system": "Linux",
+    "packages": {},
+    "threads": 2,
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XMTC_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(store, "RESULTS", tmp_path / "results")
+    return tmp_path
+
+
+def build_study(encoder: str = "tiny", documents: Documents | None = None) -> Study:
+    light = {
+        "encoder": {"name": encoder, "max_length": 16},
+        "head": {"mode": "small"},
+        "train": {"epochs": 2, "batch_size": 16},
+    }
+    return Study(
+        paper="paper",
+        title="A paper",
+        documents=documents or Documents("tiny", train=60, dev=20, test=30),
+        arms=(Arm("light", "ours", "lightxml", light), Arm("linear", "theirs", "linear", {})),
+        claims=(
+            Claim(
+                title="Table 9",
+                said="ours wins",
+                ran="LightXML on a tiny BERT",
+                arms=("light", "linear"),
+                figures=("P@1", LOSS.format(2), MODEL),
+                published=(Published("Table 9, row 1", {"light": {"P@1": 80.0}, "linear": {"P@1": 75.5}}),),
+                convergence=True,
+            ),
+        ),
+    )
+
+
+def test_a_study_runs_once_and_fills_its_table(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_native(home / "tiny", {"train": 100, "test": 40})
+    study = build_study(str(build_tiny("bert", home / "tiny-bert", all_texts())))
+    assert schedule.fill(study, folder, study.choose(None), [0], LIMITS, threads=1) == []
+    first = json.loads((home / "results/ablations/paper/light-0.json").read_text())
+    assert [set(entry) for entry in first["curve"]] == [{"loss_thousandths", "dev"}] * 2
+    assert first["curve"][0]["loss_thousandths"] > 10  # of the order of 1000 · ln 2
+    assert first["documents"] == {"set": "tiny", "train": 60, "dev": 20, "test": 30}
+    assert first["n"] == 30
+    assert first["model_mb"] > 0
+    assert first["peak_rss_mb"]["train"] > 10
+    assert min(first["ms_a_document"].values()) > 0
+    linear = json.loads((home / "results/ablations/paper/linear-0.json").read_text())
+    assert linear["metrics"]["P@1"] > 50
+    assert linear["curve"] == []
+    page = "\n".join(table.tables_of(study))
+    assert f"| theirs (`linear`) | 1 | {linear['metrics']['P@1']:.2f} | – |" in page
+    assert "undecided" in page
+    capsys.readouterr()
+    assert schedule.fill(study, folder, study.choose(None), [0], LIMITS, threads=1) == []
+    assert capsys.readouterr().out == "light-0: done before\nlinear-0: done before\n"
+
+
+def test_seed_by_seed_and_only_what_is_missing_or_changed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_native(home / "tiny", {"train": 100, "test": 40})
+    study = build_study()
+    done = []
+
+    def measure(study: Study, arm: Arm, folder: Path, seed: int, *more: Any) -> dict[str, Any]:
+        done.append(f"{arm.name}-{seed}")
+        return _result(study, arm, seed, 50.0)
+
+    monkeypatch.setattr(schedule, "_measure", measure)
+
+    def fill(study: Study, hours: float | None = None) -> list[str]:
+        done.clear()
+        schedule.fill(study, folder, study.choose(None), [0, 1], LIMITS, hours=hours)
+        return list(done)
+
+    assert fill(study, hours=0) == []
+    assert fill(study) == ["light-0", "linear-0", "light-1", "linear-1"]
+    assert fill(study) == []
+    light, linear = study.arms
+    changed = replace(light, settings={**light.settings, "rate": {"head": 1e-5}})
+    assert fill(replace(study, arms=(changed, linear))) == ["light-0", "light-1"]
+    assert fill(replace(study, arms=(changed, linear))) == []
+    fewer = replace(study, documents=Documents("tiny", train=50, dev=20, test=30))
+    assert fill(fewer) == ["light-0", "linear-0", "light-1", "linear-1"]
+
+
+def test_a_failing_run_is_told_and_the_next_goes_on(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_native(home / "tiny", {"train": 100, "test": 40})
+    study = build_study()
+
+    def measure(study: Study, arm: Arm, folder: Path, seed: int, *more: Any) -> dict[str, Any]:
+        if arm.name == "light":
+            raise PhaseError("out of memory")
+        return _result(study, arm, seed, 50.0)
+
+    monkeypatch.setattr(schedule, "_measure", measure)
+    assert schedule.fill(study, folder, study.choose(None), [0], LIMITS) == ["light-0: out of memory"]
+    assert (home / "results/ablations/paper/linear-0.json").is_file()
+    assert not (home / "results/ablations/paper/light-0.json").exists()
+
+
+def test_documents_are_fixed_and_dev_is_never_trained_on(tmp_path: Path) -> None:
+    without = write_native(tmp_path / "without", {"train": 100, "test": 40})
+    documents = Documents("tiny", train=60, dev=20, test=30)
+    train, dev = read_training(without, documents)
+    again, _ = read_training(without, documents)
+    assert (len(train), len(dev), len(read_test(without, documents))) == (60, 20, 30)
+    assert train.fingerprint() == again.fingerprint()
+    assert not set(train.ids) & set(dev.ids)
+    own = write_native(tmp_path / "with", {"train": 70, "dev": 15, "test": 10})
+    train, dev = read_training(own, documents)
+    assert (len(train), len(dev), len(read_test(own, documents))) == (60, 15, 10)
+    assert set(dev.texts or ()) <= set(api.read_corpus(own, "dev").texts or ())
+    with pytest.raises(DataError, match="120 training documents, and without has 100"):
+        read_training(without, replace(documents, train=100))
+
+
+@pytest.mark.parametrize(
+    ("ours", "difference", "told"),
+    [
+        ([51.0, 52.0], 1.5, "+1.50 undecided"),
+        ([51.0, 51.2, 51.1], 1.1, "+1.10 ± 0.25"),  # t of 2 degrees is 4.303: 4.303 · 0.1 / √3
+        ([51.0, 49.0, 50.3], 0.1, "+0.10 ± 2.52 undecided"),
+        ([51.0, 51.0, 51.0], 1.0, "+1.00 ± 0.00"),
+    ],
+)
+def test_what_three_seeds_decide(home: Path, ours: list[float], difference: float, told: str) -> None:
+    assert table.compare(ours, [50.0] * len(ours))[0] == pytest.approx(difference)
+    study = build_study()
+    for seed, score in enumerate(ours):
+        _write(study, "light", seed, score)
+        _write(study, "linear", seed, 50.0)
+    _write(study, "linear", 7, 99.0)  # of a seed that the other arm lacks
+    page = "\n".join(table.tables_of(study))
+    assert f"| `light` − `linear` | {len(ours)} | {told} |" in page
+    assert "| +4.50 |" in page  # the paper's own difference
+    assert "LightXML on a tiny BERT, 60 documents of tiny." in page
+    assert f"| theirs (`linear`) | {len(ours) + 1} |" in page
+
+
+def test_results_of_other_settings_are_left_out(home: Path) -> None:
+    study = build_study()
+    assert table.tables_of(study) == []
+    _write(study, "light", 0, 50.0)
+    _write(replace(study, documents=Documents("tiny", train=5)), "light", 1, 70.0)
+    page = "\n".join(table.tables_of(study))
+    assert "no longer those of the study: light-1." in page
+    assert "| ours (`light`) | 1 | 50.00 |" in page
+
+
+def test_convergence_is_told_by_the_losses(home: Path) -> None:
+    study = build_study()
+    for arm, losses in (("light", [9.0, 5.0, 3.0]), ("linear", [9.0, 6.0, 5.5])):
+        _write(study, arm, 0, 50.0, losses)
+    _write(study, "light", 1, 50.0, [9.0, 8.0, 7.0])
+    _write(study, "linear", 1, 50.0, [9.0, 6.0, 5.5])
+    page = "\n".join(table.tables_of(study))
+    assert "loss of `linear`: after epoch 2 of 3 (seed 0), not in 3 epochs (seed 1)." in page
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_studies_hold_together(paper: str) -> None:
+    study = read_study(paper)
+    names = [arm.name for arm in study.arms]
+    assert len(set(names)) == len(names)
+    for arm in study.arms:
+        api.read_settings(arm.method, arm.settings)
+    for claim in study.claims:
+        assert set(claim.arms) <= set(names)
+        for published in claim.published:
+            assert set(published.figures) == set(claim.arms)
+            assert table._printed(published, claim)
+
+
+def test_unknown_names_suggest_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="Did you mean 'lightxml'"):
+        read_study("lightxm")
+    with pytest.raises(ConfigError, match="Did you mean 'static'"):
+        lightxml.STUDY.choose(["statik"])
+
+
+def _write(study: Study, arm: str, seed: int, score: float, losses: list[float] | None = None) -> None:
+    found = _result(study, study.choose([arm])[0], seed, score, losses)
+    store.write_result(f"ablations/{study.paper}", f"{arm}-{seed}", found)
+
+
+def _result(study: Study, arm: Arm, seed: int, score: float, losses: list[float] | None = None) -> dict[str, Any]:
+    quiet = {"load_before": 0.1, "waited_s": 0.0, "others_cores": None}
+    return {
+        "arm": arm.name,
+        "seed": seed,
+        "facts": FACTS,
+        "method": arm.method,
+        "settings": flatten(arm.settings),
+        "documents": vars(study.documents),
+        "labels": 12,
+        "seconds": {"train": 1.0},
+        "peak_rss_mb": {"train": 1.0, "rank": 1.0},
+        "machine": {"train": quiet, "rank": quiet},
+        "model_mb": 2.0,
+        "ms_a_document": {"in_batches": 1.0, "one_by_one": 2.0},
+        "curve": [{"loss_thousandths": loss, "dev": 1.0} for loss in losses or [3.0, 2.0]],
+        "n": 30,
+        "metrics": {"P@1": score, "P@5": score},
+    }
