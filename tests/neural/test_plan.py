@@ -45,15 +45,20 @@ def test_counts_parameters(encoder):
 def test_memory_follows_what_is_held(encoder):
     plain = plan(encoder)
     body = sum(p.numel() for p in encoder.parameters())
-    # weights, gradient, two moments at least; all copies at most
-    assert 16 * body <= plain.encoder <= 40 * body
+    assert plain.encoder == 16 * body  # weights, the best ones, two moments
+    assert plain.gradients == 4 * (body + 1000)
+    assert plan(encoder, table=500).saving == 8 * (body + 1500)
+    assert plan(encoder, table=500).gradients == plain.gradients  # those of a few rows count as activations
+    few, many = plan(encoder, table=10**6), plan(encoder, activations=10**7)
+    assert few.memory == few.encoder + few.head + few.saving
+    assert many.memory == many.encoder + many.head + many.activations + many.gradients
     assert plan(encoder, average_from=0).encoder - plain.encoder == 4 * body
     assert plan(encoder, batch_size=4).activations == 2 * plan(encoder, batch_size=4, accumulate=2).activations
     assert plan(encoder, batch_size=400).activations == plan(encoder, batch_size=4).activations  # of four documents
     assert plan(encoder, table=10_000).head > plan(encoder).head
     words = encoder.embed_words().weight
     words.requires_grad_(False)
-    assert plain.encoder - plan(encoder).encoder == 20 * words.numel()  # no gradient, no moments, nor their copy
+    assert plain.encoder - plan(encoder).encoder == 8 * words.numel()  # no moments
     words.requires_grad_(True)
 
 

@@ -22,9 +22,8 @@ from xmtc.core.errors import ConfigError
 from xmtc.core.partition import Partition
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader
-from xmtc.features.clustering import MeansConfig, split_to_size
-from xmtc.features.label_vectors import Weighting, pifa
-from xmtc.features.tfidf import Tfidf, TfidfConfig
+from xmtc.features.label_clusters import LabelClusterConfig, cluster_labels
+from xmtc.features.tfidf import TfidfConfig
 from xmtc.neural.batches import Batch
 from xmtc.neural.candidates import Clusters
 from xmtc.neural.dropout import Dropout
@@ -69,15 +68,6 @@ class HeadConfig(Settings):
     dense_table: bool = Field(False, description="plain AdamW on the label table, in place of the row-sparse one")
 
 
-class LightClusterConfig(MeansConfig):
-    """How labels are clustered (large)."""
-
-    size: int = Field(100, ge=1, description="clusters with more labels are halved")
-    tolerance: float | None = Field(1e-4, ge=0, description="2-means ends when the mean cosine rises by less")
-    weighting: Weighting = Field("plain", description="of documents in label vectors")
-    top: int | None = Field(None, ge=1, description="entries kept of each label vector")
-
-
 class LightTrainConfig(TrainConfig):
     """The paper's: constant rates, no clipping."""
 
@@ -98,7 +88,7 @@ class Config(NeuralConfig):
 
     encoder: LightEncoderConfig = Field(default_factory=LightEncoderConfig)
     head: HeadConfig = Field(default_factory=HeadConfig)
-    cluster: LightClusterConfig = Field(default_factory=LightClusterConfig)
+    cluster: LabelClusterConfig = Field(default_factory=LabelClusterConfig)
     tfidf: TfidfConfig = Field(default_factory=TfidfConfig)
     rate: RateConfig = Field(default_factory=RateConfig)
     train: LightTrainConfig = Field(default_factory=LightTrainConfig)
@@ -212,7 +202,10 @@ def train(
     labels = ready.labels
     _, width = _text_shape(ready.encoder, config)
     large = config.head.mode == "large" or (config.head.mode == "auto" and labels.n_labels >= config.head.large_from)
-    partition = _cluster(ready.corpus, config, seed, progress) if large else None
+    partition = None
+    if large:
+        progress.stage("clustering labels")
+        partition = cluster_labels(ready.corpus, config.tfidf, config.cluster, seed)
     n_encoders = 2 if large and config.head.negatives == "static-own" else 1
     ready.plan(_head_size(config, width, labels.n_labels, partition), n_encoders)
     network = Network(ready.encoder, config, labels.n_labels, partition)
@@ -242,16 +235,6 @@ def _text_shape(encoder: Encoder, config: Config) -> tuple[int, int]:
     if n_cls > encoder.n_layers:
         raise ConfigError(f"encoder.cls_layers = {n_cls}, but the encoder has {encoder.n_layers} layers")
     return n_cls, encoder.width * (n_cls + config.encoder.mean)
-
-
-def _cluster(corpus: Corpus, config: Config, seed: int, progress: Progress) -> Partition:
-    """Clusters of labels by the words of their documents (the paper's "Label clustering")."""
-    progress.stage("clustering labels")
-    assert corpus.texts is not None
-    _, X = Tfidf.fit_transform(corpus.texts, config.tfidf)
-    Y = corpus.Y[:, : corpus.labels.n_labels].tocsr()
-    vectors = pifa(X, Y, config.cluster.weighting, config.cluster.top)
-    return split_to_size(vectors, config.cluster.size, seed, config.cluster)
 
 
 def _head_size(config: Config, width: int, n_labels: int, partition: Partition | None) -> HeadSize:

@@ -38,16 +38,18 @@ class Plan:
     """What a training run will take: bytes by what they are for, and seconds."""
 
     parameters: int
-    encoder: int  # bytes: weights, gradients, moments, and the copies kept of them
+    encoder: int  # bytes, held all the time: weights, those of the best epoch, their mean, moments
     head: int  # bytes, the same
-    activations: int  # bytes
+    activations: int  # bytes, during a step
+    gradients: int  # bytes, during a step
+    saving: int  # bytes, while a checkpoint is written
     seconds: float
     head_advice: str
 
     @property
     def memory(self) -> int:
-        """Bytes at the peak."""
-        return self.encoder + self.head + self.activations
+        """Bytes at the peak: a step's gradients are gone when a checkpoint is written."""
+        return self.encoder + self.head + max(self.activations + self.gradients, self.saving)
 
     def tell(self, progress: Progress, available: int) -> None:
         """Say the plan in one line; raise ConfigError, with what to change, if it takes more than is there."""
@@ -74,10 +76,9 @@ def plan_training(
     body = sum(p.numel() for p in encoder.parameters())
     words = encoder.embed_words().weight
     frozen = 0 if words.requires_grad else words.numel()
-    # weights, the best epoch's, their mean; gradients and two moments of what is trained; one copy while saving
-    held = 2 + (config.average_from is not None)
-    saving = 2
-    each = _FLOAT * (held + 3 + saving)
+    held = 2 + (config.average_from is not None)  # weights, the best epoch's, their mean
+    each = _FLOAT * (held + 2)  # and two moments of what is trained
+    trained = n_encoders * (body - frozen) + head.dense
     n_documents, longest = len(lengths), int(lengths.max(initial=1))
     in_memory = min(-(-config.batch_size // config.accumulate), n_documents)
     heads = int(getattr(encoder.network.config, "num_attention_heads", 12))
@@ -86,8 +87,10 @@ def plan_training(
     work += 6.0 * n_documents * (head.dense + head.activations)
     return Plan(
         parameters=n_encoders * body + head.dense + head.table,
-        encoder=n_encoders * (each * body - _FLOAT * 5 * frozen),
-        head=each * head.dense + (each - _FLOAT) * head.table,
+        encoder=n_encoders * (each * body - 2 * _FLOAT * frozen),
+        head=each * (head.dense + head.table),
+        gradients=_FLOAT * trained,
+        saving=2 * _FLOAT * (trained + head.table),  # the moments, as bytes
         activations=_FLOAT * in_memory * (longest * a_token + head.activations),
         seconds=config.epochs * work / (_EFFICIENCY * _operations_per_second()),
         head_advice=head.advice,

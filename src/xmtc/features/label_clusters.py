@@ -1,0 +1,30 @@
+"""Clusters of labels by the words of their documents, halved until they are small: LightXML's "label clustering"."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from xmtc.core.corpus import Corpus
+from xmtc.core.errors import DataError
+from xmtc.core.partition import Partition
+from xmtc.features.clustering import MeansConfig, split_to_size
+from xmtc.features.label_vectors import Weighting, pifa
+from xmtc.features.tfidf import Tfidf, TfidfConfig
+
+
+class LabelClusterConfig(MeansConfig):
+    """How labels are clustered."""
+
+    size: int = Field(100, ge=1, description="clusters with more labels are halved")
+    tolerance: float | None = Field(1e-4, ge=0, description="2-means ends when the mean cosine rises by less")
+    weighting: Weighting = Field("plain", description="of documents in label vectors")
+    top: int | None = Field(None, ge=1, description="entries kept of each label vector")
+
+
+def cluster_labels(corpus: Corpus, words: TfidfConfig, config: LabelClusterConfig, seed: int) -> Partition:
+    """Cut the labels of a corpus of texts into clusters of at most `config.size`."""
+    if corpus.texts is None:
+        raise DataError("labels are clustered by the words of their documents, and this corpus has only features")
+    _, X = Tfidf.fit_transform(corpus.texts, words)
+    Y = corpus.Y[:, : corpus.labels.n_labels].tocsr()
+    return split_to_size(pifa(X, Y, config.weighting, config.top), config.size, seed, config)
