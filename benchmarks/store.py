@@ -103,7 +103,7 @@ def _sha256(ids: NDArray[np.int32]) -> str:
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, float):
-        return round(value, 4)
+        return round(value, 4) if abs(value) >= 0.01 else float(f"{value:.4g}")  # rates and losses are small
     if isinstance(value, dict):
         return {key: _rounded(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

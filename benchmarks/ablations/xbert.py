@@ -1,6 +1,6 @@
-"""X-BERT (Chang et al., 2019): Table 2 (label vectors × matchers, both stages), Figure 5 (ensembles), Table 4 (the tree).
+"""X-BERT (Chang et al., 2019): Table 2 (label vectors × matchers, both stages), Figure 5 (ensembles), Table 4 (a tree).
 
-Published figures are those of the paper's tables; the data sets, encoders and GPUs that they come from did not run here.
+Published figures are those of the paper's tables; the data sets, encoders and GPUs they come from did not run here.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def _table_2(vectors: str, label: str, **rows: tuple[float, float, float, float,
         title=f"Table 2: matchers, labels clustered by their {_VECTORS[vectors]}",
         said="A better matcher makes a better ranking: BERT beats X-ttention beats the linear tree, in the matching "
         "stage (clusters) and in the ranking stage (labels).",
-        ran=f"MiniLM, first {_LAYERS} layers, {_TOKENS} tokens, {_EPOCHS} epochs; X-ttention with u = 128, r = 8, MLP of "
-        f"256, {_TOKENS} words, 5 epochs; labels ranked on TF-IDF by teacher forcing, 10 of 128 clusters",
+        ran=f"MiniLM, first {_LAYERS} layers, {_TOKENS} tokens, {_EPOCHS} epochs; X-ttention with u = 128, r = 8, MLP "
+        f"of 256, {_TOKENS} words, 5 epochs; labels ranked on TF-IDF by teacher forcing, 10 of 128 clusters",
         arms=tuple(arms.values()),
         figures=_BOTH_STAGES,
         published=(
@@ -102,9 +102,9 @@ STUDY = Study(
         ),
         Claim(
             title="Figure 5: ensembles over seeds and over label vectors",
-            said="An ensemble over different label vectors helps more than one over seeds alone: v3, of all six, is best "
-            "(Figure 5 prints no numbers).",
-            ran=f"X-BERT on MiniLM, first {_LAYERS} layers, {_TOKENS} tokens, {_EPOCHS} epochs a member; mean of scores",
+            said="An ensemble over different label vectors helps more than one over seeds alone: v3, of all six, is "
+            "best (Figure 5 prints no numbers).",
+            ran=f"X-BERT on MiniLM, first {_LAYERS} layers, {_TOKENS} tokens, {_EPOCHS} epochs a member; mean score",
             arms=("v3", "v2", "v1", "text-minilm", "pifa-minilm"),
             figures=_PRECISIONS,
         ),
@@ -112,8 +112,8 @@ STUDY = Study(
             title="Table 4: against the linear tree",
             said="X-BERT's relative improvement over Parabel is 4.78 / 6.46 / 6.79 % at P@1 / 3 / 5 on Eurlex-4K and "
             "11.31 / 12.56 / 12.82 % on Wiki-500K; `xmtc compare` tells it of any two models.",
-            ran=f"X-BERT on MiniLM, first {_LAYERS} layers, {_TOKENS} tokens, six members, and linear trees on the whole "
-            "texts",
+            ran=f"X-BERT on MiniLM, first {_LAYERS} layers, {_TOKENS} tokens, six members, and linear trees on the "
+            "whole texts",
             arms=("v3", "tree"),
             figures=_PRECISIONS,
         ),

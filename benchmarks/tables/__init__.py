@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from benchmarks import aplc_cost, neural_overhead
+from benchmarks.ablations import table as ablations
 from benchmarks.machine import ROOT
 from benchmarks.sets import SETS
 from benchmarks.store import RESULTS, read_result
@@ -73,6 +75,8 @@ def render() -> str:
         of_set += neural_sections(name)
         if of_set:
             sections += [f"## {name}", *of_set]
+    for part in (ablations, neural_overhead, aplc_cost):
+        sections += part.section()
     return "\n\n".join(sections) + "\n"
 
 

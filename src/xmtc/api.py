@@ -29,7 +29,13 @@ from xmtc.data.read import read_corpus
 __all__ = ["METHODS", "compare", "ensemble", "evaluate", "load", "rank_corpus", "read_corpus", "read_recipe", "train"]
 
 # name → module with Config, train and load; imported when used
-METHODS = {"linear": "xmtc.methods.linear", "lightxml": "xmtc.methods.lightxml"}
+METHODS = {
+    "linear": "xmtc.methods.linear",
+    "lightxml": "xmtc.methods.lightxml",
+    "aplc": "xmtc.methods.aplc",
+    "mexml": "xmtc.methods.mexml",
+    "xbert": "xmtc.methods.xbert",
+}
 _WITHOUT_DEV = frozenset({"linear"})
 
 _BATCH = 2048  # documents ranked between two steps of progress
@@ -165,6 +171,12 @@ def ensemble(
     if out is not None:
         model.save(out, overwrite=overwrite)
     return model
+
+
+def evaluate_stages(model: Model, corpus: Corpus, truth: metrics.TruthMode = "all") -> dict[str, Any]:
+    """Measure what comes before the ranking, for models of several stages, which have `stages`; others give nothing."""
+    measure = getattr(model, "stages", None)
+    return {} if measure is None else dict(measure(corpus, truth))
 
 
 def rank_corpus(model: Model, corpus: Corpus, k: int, progress: Progress = SILENT) -> Ranking:

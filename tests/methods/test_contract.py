@@ -35,6 +35,33 @@ METHODS |= {
     for family in ("bert", "roberta", "xlnet")
     for mode in ("small", "large")
 }
+METHODS |= {
+    f"aplc ({family})": {
+        "encoder": {**TINY["encoder"], "name": family},
+        "head": {"width": 128, "dropout": 0, "initial_bias": -2},
+        "rate": {"encoder": 5e-3, "hidden": 5e-3, "aplc": 1e-2},
+        "train": {"epochs": 50, "batch_size": 16, "warmup": 0.1, "metric": "nDCG@5"},
+    }
+    for family in ("bert", "roberta", "xlnet")
+}
+
+# every matcher, a ranker that reads the matcher's vectors, and several members
+XBERT = {
+    "encoder": {**TINY["encoder"], "name": "bert"},
+    "cluster": {"count": 6},
+    "search": {"beam": 4},
+    "tfidf": {"min_df": 1},
+    "words": {"width": 32},
+    "xttention": {"hidden": 16, "attention": 8, "rows": 2, "mlp": 64},
+    "match": {"dropout": 0},
+    "rate": {"encoder": 7e-3, "head": 3e-2, "xttention": 1e-2},
+    "train": {"epochs": 30, "batch_size": 16, "warmup": 0.1, "metric": "nDCG@5"},
+}
+METHODS |= {f"xbert ({kind})": merge(XBERT, {"match": {"kind": kind}}) for kind in ("linear", "xttention", "bert")}
+METHODS["xbert (joined)"] = merge(XBERT, {"rank": {"embedding": True, "negatives": "both"}})
+METHODS["xbert (ensemble)"] = merge(
+    XBERT, {"match": {"kind": "linear"}, "cluster": {"vectors": ["words", "pifa"], "seeds": 2}}
+)
 
 
 def corpus(n=64, n_labels=24, seed=0):

@@ -40,11 +40,18 @@ def evaluate(
         progress.stage("reading documents")
         corpus = api.read_corpus(data, split)
         report = api.evaluate(loaded, corpus, truth.value, chosen, progress=progress)
+        stages = api.evaluate_stages(loaded, corpus, truth.value)
     report = replace(report, model=model, data=data)
     if json:
-        print_json(report.to_json())
+        print_json({**report.to_json(), **({"stages": stages} if stages else {})})
     else:
         print_report(report)
+        for member in stages.get("matching", ()):
+            scores = ", ".join(f"{key} {member[key]:.2f}" for key in ("P@1", "P@3", "P@5"))
+            print(
+                f"matching ({member['vectors']}, seed {member['seed']}): {scores} of {member['clusters']:,} clusters; "
+                f"{member['recall']:.2f} of the true labels lie in the best {member['beam']}"
+            )
 
 
 def compare(

@@ -1,4 +1,7 @@
-"""Explanations by gradient × input: how much each word's embedding pushed a label's logit.
+"""Explanations: how much each word of a text mattered to a label, by attention or by gradient × input.
+
+A network that attends to words for each label says so itself. For the others, gradient × input tells how much each
+word's embedding pushed the label's logit.
 
 The gradient is averaged on the way from no words to the text's words (integrated gradients; Sundararajan et al. 2017).
 At the text itself it says little: most families normalise the embeddings, so their scale, which is the direction that
@@ -22,11 +25,33 @@ _STEPS = 16
 def explain_words(
     network: Any, batch: Batch, label: int, text: str, offsets: list[tuple[int, int]]
 ) -> tuple[tuple[int, int, float], ...]:
-    """Return (start, end, weight) of the words of one text; a word's weight is the sum over its pieces."""
-    pushes: list[Tensor] = []  # one a step: (tokens,)
-    hook = None
+    """Return (start, end, weight) of the words of one text; a word's weight is the sum over its pieces.
+
+    Weights are the label's attention where the network has `attend(batch, label)` and that returns one (1, T).
+    """
     was_training = network.training
     network.eval()
+    try:
+        with torch.no_grad():
+            attention = network.attend(batch, label) if hasattr(network, "attend") else None
+        of_tokens = _push(network, batch, label) if attention is None else attention.flatten()
+    finally:
+        network.train(was_training)
+    weights = of_tokens[batch.mask[0]].tolist()  # one a real token
+    words = [match.span() for match in _WORD.finditer(text)]
+    shares = dict.fromkeys(words, 0.0)
+    for (start, end), weight in zip(offsets, weights, strict=True):
+        for word in words:
+            if start < word[1] and end > word[0]:
+                shares[word] += weight
+                break
+    return tuple((start, end, share) for (start, end), share in shares.items() if share != 0)
+
+
+def _push(network: Any, batch: Batch, label: int) -> Tensor:
+    """(T,): gradient × input of each token, the gradient averaged on the way."""
+    pushes: list[Tensor] = []  # one a step: (tokens,)
+    hook = None
     try:
         for step in range(_STEPS):
             held: list[tuple[Tensor, Tensor]] = []
@@ -47,13 +72,4 @@ def explain_words(
     finally:
         if hook is not None:
             hook.remove()
-        network.train(was_training)
-    weights = torch.stack(pushes).mean(0)[batch.mask[0]].tolist()  # one a real token
-    words = [match.span() for match in _WORD.finditer(text)]
-    shares = dict.fromkeys(words, 0.0)
-    for (start, end), weight in zip(offsets, weights, strict=True):
-        for word in words:
-            if start < word[1] and end > word[0]:
-                shares[word] += weight
-                break
-    return tuple((start, end, share) for (start, end), share in shares.items() if share != 0)
+    return torch.stack(pushes).mean(0)

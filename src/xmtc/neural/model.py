@@ -28,7 +28,8 @@ from xmtc.neural.predictor import rank_tokens
 class NeuralModel:
     """A trained network with its labels and tokenizer; see `xmtc.core.model.Model`.
 
-    The network has an `encoder`, `rank(batch, k)`, and `score(batch, label)`, the logit that explanations follow.
+    The network has an `encoder`, `rank(batch, k)`, and `score(batch, label)`, the logit that explanations follow; or
+    `attend(batch, label)`, how much a label attends to each token, which they then follow.
     """
 
     manifest: Manifest
@@ -49,7 +50,7 @@ class NeuralModel:
         return rank_tokens(self.network, tokens, self.network.encoder.layout, k)
 
     def explain(self, text: str, label: str) -> Explanation:
-        """Say which words of a text pushed a label up or down, by gradient × input."""
+        """Say which words of a text a label attends to, or pushed it up or down, by gradient × input."""
         entry = self.labels.find(label)
         if entry >= self.labels.n_labels:
             raise DataError(f"label {label!r} has no training document, so the model never gives it")

@@ -1,0 +1,124 @@
+"""The label index: label vectors and balanced clusters, the first of X-BERT's three stages.
+
+Enter labels, their documents, and functions that embed texts; leave label vectors, a `Partition` of the labels, and
+which documents belong to which cluster. Knows no encoder and no matcher.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from pydantic import Field
+
+from xmtc.core.labels import LabelSet
+from xmtc.core.partition import Partition
+from xmtc.core.progress import SILENT, Progress
+from xmtc.features.clustering import MeansConfig, Vectors, balanced_kmeans
+from xmtc.features.label_vectors import Weighting, embed_labels
+
+VectorKind = Literal["text", "words", "pifa", "pifa-neural"]
+FROM_TEXT: frozenset[VectorKind] = frozenset({"text", "words"})
+
+_LETTERS = re.compile(r"[^\W\d_]{3}")
+
+
+class IndexConfig(MeansConfig):
+    """How labels are clustered, and how often: one member of the ensemble for each kind of vector and each seed."""
+
+    vectors: list[VectorKind] = Field(
+        default_factory=lambda: list[VectorKind](["text"]),
+        min_length=1,
+        description="of labels: text (an encoder reads their names), words (mean of static word vectors), pifa (their "
+        "documents' TF-IDF), pifa-neural (their documents' vectors by an encoder); several make several members",
+    )
+    seeds: int = Field(1, ge=1, description="clusterings of each kind of vector, each a member")
+    count: int | None = Field(None, ge=1, description="clusters K; None: by rule and size")
+    rule: Literal["x-transformer", "pecos", "even"] = Field(
+        "x-transformer",
+        description="K of L labels: 2 to the power of ⌊log2(⌊L/size⌋ + 1)⌋ + 1, or of ⌈log2(L/size)⌉; or ⌈L/size⌉",
+    )
+    size: int = Field(100, ge=1, description="labels in a cluster, about")
+    weighting: Weighting = Field("plain", description="of documents in pifa: plain (the paper's) or sqrt (its code's)")
+    top: int | None = Field(None, ge=1, description="entries kept of each pifa vector")
+    encoder: str | None = Field(None, description="that reads label texts; None: the matcher's")
+
+
+def choose_vectors(labels: LabelSet, config: IndexConfig, progress: Progress = SILENT) -> list[VectorKind]:
+    """Return the kinds of vectors that can be made: pifa stands for those from text where no label has any."""
+    if not FROM_TEXT & set(config.vectors) or has_text(labels).any():
+        return list(dict.fromkeys(config.vectors))
+    progress.say("the labels have no text: they are clustered by the words of their documents (pifa)")
+    return list(dict.fromkeys("pifa" if kind in FROM_TEXT else kind for kind in config.vectors))
+
+
+def count_clusters(n_labels: int, config: IndexConfig, progress: Progress = SILENT) -> int:
+    """Return K (METHODS 1.5); never more than there are labels."""
+    wanted = config.count
+    if wanted is None:
+        if config.rule == "even":
+            wanted = -(-n_labels // config.size)
+        elif config.rule == "pecos":
+            wanted = 1
+            while wanted * config.size < n_labels:
+                wanted *= 2
+        else:
+            wanted = 1 << (n_labels // config.size + 1).bit_length()
+    if wanted > n_labels:
+        if config.count is not None:
+            progress.say(f"cluster.count = {wanted}, and there are {n_labels} labels: each is a cluster of its own")
+        return n_labels
+    return wanted
+
+
+def build_index(vectors: Vectors, n_clusters: int, config: IndexConfig, seed: int) -> Partition:
+    """Cluster labels by balanced k-means."""
+    return balanced_kmeans(vectors, n_clusters, seed, config)
+
+
+def cluster_targets(Y: sp.csr_matrix, partition: Partition) -> sp.csr_matrix:
+    """Return the (documents × clusters) matrix of ones where a document has a label of the cluster, or several."""
+    targets: sp.csr_matrix = (Y[:, : len(partition)] @ partition.matrix()).tocsr()
+    targets.sort_indices()
+    targets.data = np.ones(len(targets.data), dtype=np.float32)
+    return targets
+
+
+def has_text(labels: LabelSet) -> NDArray[np.bool_]:
+    """Say which labels with parameters have text: a name, alternatives, a description, or an id with a word in it."""
+    return np.array(
+        [
+            labels.names[i] != labels.ids[i]
+            or bool(labels.alternatives[i])
+            or bool(labels.descriptions[i])
+            or _LETTERS.search(labels.ids[i]) is not None
+            for i in range(labels.n_labels)
+        ],
+        dtype=bool,
+    )
+
+
+def text_vectors(
+    labels: LabelSet, Y: sp.csr_matrix, embed: Callable[[list[str]], NDArray], progress: Progress = SILENT
+) -> NDArray[np.float32]:
+    """Return the (labels × d) embeddings of the labels' texts, rows of length 1.
+
+    A label without text takes the mean vector of the labels that it occurs with in documents (of Y); zero if none.
+    """
+    vectors = embed_labels(labels, embed)
+    missing = np.flatnonzero(~has_text(labels))
+    if len(missing) == 0:
+        return vectors
+    progress.say(
+        f"{len(missing):,} of {labels.n_labels:,} labels have no text: each takes the mean of those it occurs with"
+    )
+    vectors[missing] = 0
+    together = (Y[:, missing].T @ Y[:, : labels.n_labels]).tocsr()
+    means = np.asarray(together @ vectors, dtype=np.float32)
+    lengths = np.linalg.norm(means, axis=1, keepdims=True)
+    vectors[missing] = means / np.where(lengths > 0, lengths, 1)
+    return vectors

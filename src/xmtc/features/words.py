@@ -1,0 +1,165 @@
+"""Words: the most frequent words of a corpus as numbers, and vectors to begin with.
+
+Texts enter, rows of word numbers leave, for networks that read words and not a pretrained encoder's pieces. 0 is
+padding, 1 a word that training did not keep (or a text without words), 2 a number. Knows no network.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from xmtc.core.cache import key_of
+from xmtc.core.config import Settings
+from xmtc.core.errors import ConfigError, DataError
+from xmtc.core.progress import SILENT, Progress
+from xmtc.core.texts import Texts
+
+PAD, UNKNOWN, NUMBER = 0, 1, 2
+N_SPECIAL = 3
+
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_WORD = re.compile(rf"{_NUMBER.pattern}(?!\w)|\w+")
+_BATCH = 1000  # words whose vectors are asked for at once
+
+
+class WordsConfig(Settings):
+    """Which words are read, and what they look like at first."""
+
+    size: int = Field(80_000, ge=1, description="most frequent words of train that are told apart")
+    max_words: int = Field(300, ge=1, description="words of a text that are read")
+    vectors: str = Field(
+        "random",
+        description="random, wordllama, or the path of a text file: a word and its numbers a line, as GloVe's",
+    )
+    width: int = Field(512, ge=1, description="of random vectors")
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """A vocabulary: word i of it has the number N_SPECIAL + i, the most frequent first."""
+
+    vocabulary: Texts
+    max_words: int
+
+    @classmethod
+    def fit(cls, texts: Iterable[str], config: WordsConfig) -> Words:
+        """Keep the most frequent words, lower-cased; numbers are not among them. Of equals, the first in order."""
+        counts: Counter[str] = Counter()
+        for text in texts:
+            counts.update(_WORD.findall(text.lower()))
+        words = [(-count, word) for word, count in counts.items() if not _NUMBER.fullmatch(word)]
+        return cls(Texts.pack(word for _, word in sorted(words)[: config.size]), config.max_words)
+
+    def __len__(self) -> int:
+        return N_SPECIAL + len(self.vocabulary)
+
+    def __call__(self, texts: Sequence[str]) -> list[list[int]]:
+        """Turn texts into word numbers, at most max_words each; a text without words is one unknown word."""
+        return [self._encode(text) or [UNKNOWN] for text in texts]
+
+    def fingerprint(self) -> str:
+        """Return a string that changes whenever the numbers could."""
+        return f"words 1 {self.max_words} {key_of([self.vocabulary.buffer, self.vocabulary.offsets])}"
+
+    def arrays(self) -> dict[str, NDArray]:
+        """Return the vocabulary as arrays to store; max_words is not among them."""
+        return {"words": self.vocabulary.buffer, "word_offsets": self.vocabulary.offsets}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray], max_words: int) -> Words:
+        """Return the words that `arrays` came from."""
+        return cls(Texts(arrays["words"], arrays["word_offsets"]), max_words)
+
+    @cached_property
+    def _number_of(self) -> dict[str, int]:
+        return {word: i for i, word in enumerate(self.vocabulary, N_SPECIAL)}
+
+    def _encode(self, text: str) -> list[int]:
+        number_of = self._number_of
+        found = (match.group() for match in islice(_WORD.finditer(text.lower()), self.max_words))
+        return [number_of.get(word) or (NUMBER if _NUMBER.fullmatch(word) else UNKNOWN) for word in found]
+
+
+def word_vectors(words: Words, config: WordsConfig, seed: int, progress: Progress = SILENT) -> NDArray[np.float32]:
+    """Return one row for each number of `words`; padding's is zero.
+
+    Random rows are normal with variance 1; a word that file or package does not know gets a random row of the spread
+    of the known ones.
+    """
+    random = np.random.default_rng(seed)
+    if config.vectors == "random":
+        vectors = random.standard_normal((len(words), config.width), dtype=np.float32)
+    else:
+        known = _wordllama_rows(words) if config.vectors == "wordllama" else _file_rows(Path(config.vectors), words)
+        found = np.asarray(known.any(axis=1))
+        if not found.any():
+            raise ConfigError(f"{config.vectors} has a vector for none of the {len(words.vocabulary):,} words")
+        progress.say(f"{found.sum():,} of {len(words.vocabulary):,} words have a vector in {config.vectors}")
+        spread = known[found].std()
+        vectors = np.where(found[:, None], known, spread * random.standard_normal(known.shape, dtype=np.float32))
+    vectors[PAD] = 0
+    return vectors
+
+
+def load_wordllama() -> Callable[[list[str]], NDArray[np.float32]] | None:
+    """Return WordLlama's function from texts to mean word vectors; None where the package is not installed."""
+    if find_spec("wordllama") is None:
+        return None
+    try:
+        model = import_module("wordllama").WordLlama.load()
+    except Exception as error:  # it may look for its weights on the hub, whose client raises many kinds
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ConfigError(f"wordllama is installed, but cannot load its vectors: {reason[:120]}") from None
+    return lambda texts: np.asarray(model.embed(texts), dtype=np.float32)
+
+
+def _wordllama_rows(words: Words) -> NDArray[np.float32]:
+    """A row for each number; zero where nothing is known."""
+    embed = load_wordllama()
+    if embed is None:
+        raise ConfigError("words.vectors = wordllama, which is not installed: `pip install wordllama`")
+    vocabulary = list(words.vocabulary)
+    parts = [embed(vocabulary[start : start + _BATCH]) for start in range(0, len(vocabulary), _BATCH)]
+    width = parts[0].shape[1] if parts else 1
+    return np.concatenate([np.zeros((N_SPECIAL, width), np.float32), *parts])
+
+
+def _file_rows(path: Path, words: Words) -> NDArray[np.float32]:
+    """The same from a file; a first line of two whole numbers (word2vec's) is skipped."""
+    number_of = {word: i for i, word in enumerate(words.vocabulary, N_SPECIAL)}
+    rows: NDArray[np.float32] | None = None
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            for at, line in enumerate(file, 1):
+                parts = line.rstrip().split(" ")
+                if at == 1 and len(parts) == 2 and all(part.isdecimal() for part in parts):
+                    continue
+                if rows is None:
+                    rows = np.zeros((len(words), len(parts) - 1), dtype=np.float32)
+                width = rows.shape[1]
+                place = number_of.get(" ".join(parts[: len(parts) - width]))  # some words have spaces inside
+                if place is not None:
+                    try:
+                        rows[place] = [float(part) for part in parts[len(parts) - width :]]
+                    except ValueError:
+                        told = f"{path}:{at}: expected a word and {width} numbers; got {line[:60]!r}"
+                        raise DataError(told) from None
+    except OSError as error:
+        raise ConfigError(
+            f"words.vectors: cannot read {str(path)!r} ({error.strerror}); give random, wordllama or a file of vectors"
+        ) from None
+    if rows is None or not rows.shape[1] or not np.isfinite(rows).all():
+        raise DataError(f"{path} holds no word vectors; a line is a word and its numbers, divided by spaces")
+    return rows

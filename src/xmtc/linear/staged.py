@@ -1,0 +1,212 @@
+"""StagedModel: a model that retrieves clusters of labels and ranks the labels in them, of one member or several.
+
+Texts enter, rankings and explanations leave. Matchers are known by what they can do, neural ones too: their networks
+and tokenizers stay with whoever built them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from pydantic import Field
+
+from xmtc.core.cluster_names import name_cluster
+from xmtc.core.config import Settings
+from xmtc.core.corpus import Corpus
+from xmtc.core.ensemble import Rule, combine
+from xmtc.core.errors import DataError, ModelError
+from xmtc.core.explanation import Explanation
+from xmtc.core.labels import LabelSet
+from xmtc.core.matching import recall_in_clusters, score_clusters
+from xmtc.core.metrics import TruthMode
+from xmtc.core.model import Documents, check_k
+from xmtc.core.partition import Partition
+from xmtc.core.progress import SILENT, Progress
+from xmtc.core.ranking import Ranking
+from xmtc.core.storage import FolderWriter, Manifest, write_folder
+from xmtc.core.texts import Texts
+from xmtc.features.label_index import cluster_targets
+from xmtc.features.tfidf import Tfidf
+from xmtc.features.tokens import Tokens
+from xmtc.features.word_shares import word_shares
+from xmtc.linear.chunks import LinearTree
+from xmtc.linear.ranker import StagedSearchConfig, join_features, label_score, match_linearly, rank_in_clusters
+
+_BATCH = 2048  # documents whose clusters are scored at a time
+
+
+class EnsembleConfig(Settings):
+    """How members rank together."""
+
+    rule: Rule = Field("mean", description="as in `xmtc ensemble`; in mean, a label that a member leaves out scores 0")
+    width: int = Field(20, ge=1, description="labels that each member puts forward, if there are several")
+
+
+class Matcher(Protocol):
+    """Finds the clusters that a document's labels may be in."""
+
+    def match(self, X: sp.csr_matrix, tokens: Tokens | None, k: int) -> tuple[Ranking, NDArray[np.float32] | None]:
+        """Return each document's k best clusters, with transformed scores, and the texts' vectors where the ranker
+        reads them."""
+
+    def save(self, out: FolderWriter, prefix: str) -> None:
+        """Write what it learned."""
+
+
+class Reader(Protocol):
+    """Turns texts into the tokens that neural matchers read."""
+
+    def __call__(self, texts: Texts) -> Tokens:
+        """Tokenize."""
+
+    def save(self, out: FolderWriter) -> None:
+        """Write what is needed to do so again."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMatcher:
+    """A linear tree whose labels are the clusters; reads TF-IDF."""
+
+    tree: LinearTree
+    search: StagedSearchConfig
+
+    def match(
+        self, X: sp.csr_matrix, tokens: Tokens | None, k: int, progress: Progress = SILENT
+    ) -> tuple[Ranking, None]:
+        """Return each document's k best clusters."""
+        return match_linearly(self.tree, X, self.search, k), None
+
+    def save(self, out: FolderWriter, prefix: str) -> None:
+        """Write the tree's arrays."""
+        out.arrays(f"{prefix}/matcher", self.tree.arrays())
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One index, one matcher, one ranker."""
+
+    partition: Partition
+    matcher: Matcher
+    ranker: LinearTree
+
+
+@dataclass(frozen=True, eq=False)
+class StagedModel:
+    """A trained model of three stages; see `xmtc.core.model.Model`."""
+
+    manifest: Manifest
+    labels: LabelSet
+    tfidf: Tfidf
+    reader: Reader | None  # None: the matchers read TF-IDF
+    members: tuple[Member, ...]
+    search: StagedSearchConfig
+    ensemble: EnsembleConfig
+
+    def rank(self, documents: Documents, k: int = 5) -> Ranking:
+        """Return the k best labels of each text, which is vectorised and tokenized once for all members."""
+        check_k(k)
+        X, tokens = self._read(_texts(documents))
+        width = k if len(self.members) == 1 else max(k, self.ensemble.width)
+        found = []
+        for member in self.members:
+            clusters, vectors = member.matcher.match(X, tokens, self.search.beam)
+            found.append(rank_in_clusters(member.ranker, _features(X, vectors), clusters, self.search, width))
+        return (found[0] if len(found) == 1 else combine(found, k, self.ensemble.rule)).padded(k)
+
+    def stages(self, corpus: Corpus, truth: TruthMode = "all") -> dict[str, Any]:
+        """Measure the matching stage of each member, in percent: P@k of its clusters, and the recall of the true labels
+        in the clusters that it retrieves. `truth` as in `xmtc.evaluate`."""
+        if corpus.texts is None:
+            raise ModelError("this model ranks texts, and the corpus has only features; give it the texts")
+        Y = corpus.align(self.labels).Y
+        if truth == "known":
+            Y = Y[:, : self.labels.n_labels].tocsr()
+        rows = np.arange(len(corpus)) if truth == "all" else np.flatnonzero(np.diff(Y.indptr))
+        if len(rows) == 0:
+            return {"matching": []}
+        beam = self.search.beam
+        found: list[list[Ranking]] = [[] for _ in self.members]
+        for start in range(0, len(rows), _BATCH):
+            X, tokens = self._read(corpus.texts.take(rows[start : start + _BATCH]))
+            for parts, member in zip(found, self.members, strict=True):
+                parts.append(member.matcher.match(X, tokens, max(5, beam))[0])
+        measured = []
+        for parts, member, facts in zip(found, self.members, self.manifest.details["members"], strict=True):
+            clusters = Ranking.stack(parts)
+            scores = score_clusters(clusters, cluster_targets(Y[rows], member.partition))
+            recall = recall_in_clusters(clusters.top(beam), member.partition, Y[rows])
+            known = {"vectors": facts["vectors"], "seed": facts["seed"], "clusters": facts["clusters"], "beam": beam}
+            measured.append({**known, **{key: scores[key] for key in ("P@1", "P@3", "P@5")}, "recall": recall})
+        return {"matching": measured}
+
+    def explain(self, text: str, label: str) -> Explanation:
+        """Say which words of a text the rankers listen to for a label, on average, and how the label's cluster and the
+        label itself score in the first member."""
+        entry = self.labels.find(label)
+        if entry >= self.labels.n_labels:
+            raise DataError(f"label {label!r} has no training document, so the model never gives it")
+        X, tokens = self._read(_texts([text]))
+        push = np.zeros(X.shape[1], dtype=np.float64)
+        path: list[tuple[str, float]] = []
+        alone = []  # the label's scores, as if its cluster had been retrieved
+        for member in self.members:
+            cluster = int(member.partition.parents[entry])
+            clusters, vectors = member.matcher.match(X, tokens, member.partition.n_clusters)
+            features = _features(X, vectors)
+            raw, weighted, weights = label_score(member.ranker, features, entry)
+            words = weighted < X.shape[1]  # the others are the text's vector and the bias
+            scale = np.linalg.norm(features.data[: X.nnz])  # beside a vector, TF-IDF counts less
+            push[weighted[words]] += scale * weights[words] / len(self.members)
+            at = clusters.labels[0] == cluster
+            only = Ranking(clusters.labels[:, at], clusters.scores[:, at])
+            inside = rank_in_clusters(member.ranker, features, only, self.search, self.labels.n_labels)
+            alone.append(float(inside.scores[0][inside.labels[0] == entry][0]))
+            if not path:
+                name = name_cluster(self.labels, member.partition.members(cluster))
+                path = [(name, float(only.scores[0, 0])), (self.labels.names[entry], raw)]
+        ranking = self.rank([text], self.labels.n_labels)
+        found = ranking.scores[0][ranking.labels[0] == entry]
+        return Explanation(
+            label=self.labels.ids[entry],
+            score=float(found[0]) if len(found) else float(np.mean(alone)),
+            method=self.manifest.method,
+            spans=word_shares(self.tfidf, text, push),
+            path=tuple(path),
+        )
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write one model folder for all members, whole or not at all."""
+        with write_folder(folder, overwrite=overwrite) as out:
+            out.labels(self.labels)
+            out.arrays("tfidf", self.tfidf.arrays())
+            if self.reader is not None:
+                self.reader.save(out)
+            for i, member in enumerate(self.members):
+                out.arrays(f"member-{i}/index", {"parents": member.partition.parents})
+                out.arrays(f"member-{i}/ranker", member.ranker.arrays())
+                member.matcher.save(out, f"member-{i}")
+            out.manifest(self.manifest)
+
+    def _read(self, texts: Texts) -> tuple[sp.csr_matrix, Tokens | None]:
+        """What all members read of the texts."""
+        return self.tfidf.transform(texts), None if self.reader is None else self.reader(texts)
+
+
+def _features(X: sp.csr_matrix, vectors: NDArray[np.float32] | None) -> sp.csr_matrix:
+    """What the ranker reads."""
+    return X if vectors is None else join_features(X, vectors)
+
+
+def _texts(documents: Documents) -> Texts:
+    if isinstance(documents, str) or sp.issparse(documents):
+        got = "one string" if isinstance(documents, str) else "a matrix"
+        raise ModelError(f"this model ranks texts: give a list of strings; got {got}")
+    for text in documents:
+        if not isinstance(text, str):
+            raise ModelError(f"this model ranks texts: give a list of strings; got one of {text!r}")
+    return Texts.pack(documents)

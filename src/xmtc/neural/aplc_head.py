@@ -1,0 +1,197 @@
+"""Adaptive Probabilistic Label Clusters (Ye et al., ICML 2020): a wide head for frequent labels, narrow tails for rare.
+
+Hidden vectors enter, losses and rankings leave. Knows a partition of the labels, whose cluster 0 is the head, and not
+that it comes from their frequency. All is computed from logits: with a of a tail's cluster and z of one of its labels,
+
+    log p = −softplus(−a) − softplus(−z)                       p = σ(a) σ(z)
+    log(1 − p) = softplus(z − softplus(a)) − softplus(z)       no exponential overflows, no probability becomes 0 or 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from xmtc.core.partition import Partition
+from xmtc.neural.batches import Batch
+
+_CHUNK = 65_536  # labels whose logits are held at once in a ranking
+
+
+def tail_widths(width: int, q: float, n_tails: int) -> list[int]:
+    """Return ⌊d / qⁱ⌋ for the tails i = 1, 2, …."""
+    return [int(width // q**i) for i in range(1, n_tails + 1)]
+
+
+def count_parameters(width: int, sizes: Sequence[int], q: float, bare: bool) -> int:
+    """Return Eq. 6, with the widths rounded down; two more for each of a tail's widths, its norm's, unless bare."""
+    n_head, *tails = sizes
+    widths = tail_widths(width, q, len(tails))
+    inside = sum(narrow * (width + size) for narrow, size in zip(widths, tails, strict=True))
+    return width * (n_head + len(tails)) + inside + (0 if bare else 2 * sum(widths))
+
+
+class Tail(nn.Module):
+    """A cluster of rare labels: hidden vectors are made narrow, then meet the labels."""
+
+    def __init__(self, width: int, narrow: int, n_labels: int, bare: bool) -> None:
+        super().__init__()
+        self.squeeze = nn.Linear(width, narrow, bias=False)
+        self.shape = nn.Identity() if bare else nn.Sequential(nn.LayerNorm(narrow), nn.ReLU())
+        self.labels = nn.Linear(narrow, n_labels, bias=False)
+
+    def narrow(self, hidden: Tensor) -> Tensor:
+        """(B, d) → (B, ⌊d / qⁱ⌋)."""
+        narrow: Tensor = self.shape(self.squeeze(hidden))
+        return narrow
+
+
+class AplcHead(nn.Module):
+    """The head's labels and the tails' clusters share one layer; each tail has its own two.
+
+    A head label's probability is σ(z); a tail label's is σ(a of its cluster) · σ(z) (Eq. 2). `pooled` chooses Eq. 5's
+    loss in place of the authors' code's. `initial_bias` is a constant added to all labels' logits.
+    """
+
+    band_of: Tensor  # (L,) the cluster of each label, 0 for the head
+    place: Tensor  # (L,) its place there
+    order: Tensor  # (L,) labels by cluster, then place
+
+    def __init__(
+        self,
+        width: int,
+        bands: Partition,
+        q: float = 2.0,
+        bare: bool = False,
+        pooled: bool = False,
+        initial_bias: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.sizes: list[int] = np.diff(bands.starts).tolist()
+        self.pooled = pooled
+        self.initial_bias = initial_bias
+        n_tails = len(self.sizes) - 1
+        self.head = nn.Linear(width, self.sizes[0] + n_tails, bias=False)  # the last n_tails are the clusters
+        self.tails: Sequence[Tail] = nn.ModuleList(  # type: ignore[assignment]
+            Tail(width, narrow, size, bare)
+            for narrow, size in zip(tail_widths(width, q, n_tails), self.sizes[1:], strict=True)
+        )
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.normal_(module.weight, std=0.02)
+        place = np.empty(len(bands), dtype=np.int64)
+        place[bands.order] = np.arange(len(bands)) - np.repeat(bands.starts[:-1], self.sizes)
+        self.register_buffer("band_of", torch.from_numpy(bands.parents.astype(np.int64)))
+        self.register_buffer("place", torch.from_numpy(place), persistent=False)
+        self.register_buffer("order", torch.from_numpy(bands.order.astype(np.int64)), persistent=False)
+
+    def loss(self, hidden: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """(sum, count) of the cross-entropy over the head's labels and those of the tails that hold positives.
+
+        As the authors' code has it, a tail without a document's positives adds −log(1 − σ(a)) for its cluster, as one
+        term; each document's sum is divided by the number of its terms, and documents are averaged. Pooled (Eq. 5)
+        there is no such term, and all documents' terms are averaged together.
+
+        A tail is worked out for the documents that have positives in it, and for no others.
+        """
+        document, band, place = batch.document_of_positive(), self.band_of[batch.positives], self.place[batch.positives]
+        output = self.head(hidden)
+        logits, clusters = self._labels(output[:, : self.sizes[0]]), _at_least_single(output[:, self.sizes[0] :])
+        own = band == 0
+        losses = F.softplus(logits).sum(1)  # (B,)
+        losses = losses.index_add(0, document[own], -logits[document[own], place[own]])
+        n_terms = torch.full_like(losses, self.sizes[0])
+        for i, tail in enumerate(self.tails):
+            own = band == i + 1
+            active = torch.zeros_like(losses, dtype=torch.bool).index_fill(0, document[own], True)
+            n_terms = n_terms + active * self.sizes[i + 1]
+            if not self.pooled:
+                losses = losses + F.softplus(clusters[:, i]).masked_fill(active, 0)
+                n_terms = n_terms + ~active
+            rows = active.nonzero().squeeze(1)  # (n,)
+            if len(rows):
+                row_of = active.cumsum(0)[document[own]] - 1  # of each positive, among the n
+                logits = self._labels(tail.labels(tail.narrow(hidden[rows])))  # (n, l_i)
+                losses = losses.index_add(0, rows, _product_loss(clusters[rows, i], logits, row_of, place[own]))
+        if self.pooled:
+            return losses.sum(), n_terms.sum().detach()
+        return (losses / n_terms).sum(), torch.tensor(float(len(batch)), device=hidden.device)
+
+    def rank(self, hidden: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """The k best of all labels and their probabilities, out of chunks of labels.
+
+        A tail is passed over for the documents whose k-th score so far is above σ(a), which none of the tail's labels
+        can exceed: the ranking is that of all labels.
+        """
+        k = min(k, len(self.order))
+        n_head = self.sizes[0]
+        best = _Best(hidden, k)
+        for logits, labels in self._chunks(hidden, self.head.weight[:n_head], 0, k):
+            best.add(torch.arange(len(hidden), device=hidden.device), labels, F.logsigmoid(logits))
+        clusters = F.logsigmoid(F.linear(hidden, self.head.weight[n_head:]))  # (B, K)
+        start = n_head
+        for i, tail in enumerate(self.tails):
+            rows = (clusters[:, i] >= best.scores[:, -1]).nonzero().squeeze(1)
+            if len(rows):
+                for logits, labels in self._chunks(tail.narrow(hidden[rows]), tail.labels.weight, start, k):
+                    best.add(rows, labels, F.logsigmoid(logits) + clusters[rows, i].unsqueeze(1))
+            start += self.sizes[i + 1]
+        return best.labels, best.scores.exp()
+
+    def score(self, hidden: Tensor, label: int) -> Tensor:
+        """(B,) log p of one label."""
+        band, place = int(self.band_of[label]), int(self.place[label])
+        if band == 0:
+            return F.logsigmoid(self._labels(hidden @ self.head.weight[place]))
+        tail = self.tails[band - 1]
+        cluster = hidden @ self.head.weight[self.sizes[0] + band - 1]
+        return F.logsigmoid(cluster) + F.logsigmoid(self._labels(tail.narrow(hidden) @ tail.labels.weight[place]))
+
+    def _labels(self, logits: Tensor) -> Tensor:
+        return _at_least_single(logits) + self.initial_bias
+
+    def _chunks(self, vectors: Tensor, weight: Tensor, start: int, k: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """(logits, labels) of the k best in each chunk of a cluster whose labels begin at `start` of the order.
+
+        In a cluster the order of z is the order of p.
+        """
+        for first in range(0, len(weight), _CHUNK):
+            part = weight[first : first + _CHUNK]
+            logits, places = F.linear(vectors, part).topk(min(k, len(part)), dim=1)
+            yield self._labels(logits), self.order[start + first + places]
+
+
+class _Best:
+    """The k best labels so far of each document; scores are logarithms of probabilities."""
+
+    def __init__(self, hidden: Tensor, k: int) -> None:
+        self.scores = hidden.new_full((len(hidden), k), -torch.inf)
+        self.labels = torch.full((len(hidden), k), -1, device=hidden.device)
+
+    def add(self, rows: Tensor, labels: Tensor, scores: Tensor) -> None:
+        """Put labels among the best of some documents."""
+        both = torch.cat([self.scores[rows], scores], dim=1)
+        names = torch.cat([self.labels[rows], labels], dim=1)
+        self.scores[rows], kept = both.topk(self.scores.shape[1], dim=1)
+        self.labels[rows] = names.gather(1, kept)
+
+
+def _product_loss(cluster: Tensor, logits: Tensor, row: Tensor, place: Tensor) -> Tensor:
+    """(n,) cross-entropy of σ(cluster) σ(logits), summed over labels; (row, place) are the positives.
+
+    Every label is counted as if it were absent, and the positives then put right, so no (n, l) targets are built.
+    """
+    reach = F.softplus(cluster)  # (n,)
+    absent = (F.softplus(logits) - F.softplus(logits - reach.unsqueeze(1))).sum(1)  # Σ −log(1 − p)
+    z = logits[row, place]
+    # −log p + log(1 − p), where softplus(−z) − softplus(z) = −z
+    return absent.index_add(0, row, F.softplus(-cluster[row]) - z + F.softplus(z - reach[row]))
+
+
+def _at_least_single(logits: Tensor) -> Tensor:
+    """Sums over many labels need more than half precision."""
+    return logits.to(torch.promote_types(logits.dtype, torch.float32))

@@ -1,0 +1,99 @@
+"""Vectors of texts: what an encoder or a network makes of them, in the one loop that predicts.
+
+A network here has `embed(batch)`, a vector a text, and `rank_vectors(vectors, k)`, what it ranks by these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from xmtc.core.cache import cached, key_of
+from xmtc.core.progress import SILENT, Progress
+from xmtc.core.ranking import Ranking
+from xmtc.core.texts import Texts
+from xmtc.features.tokens import Tokens, tokenize, tokenize_once
+from xmtc.neural.batches import Batch
+from xmtc.neural.encoder import Encoder, Tokenizer, TokenLayout
+from xmtc.neural.pooling import masked_mean
+from xmtc.neural.predictor import rank_tokens
+
+
+def read_tokens(
+    network: nn.Module, tokens: Tokens, layout: TokenLayout, k: int, width: int | None, progress: Progress = SILENT
+) -> tuple[Ranking, NDArray[np.float32] | None]:
+    """Rank documents and, in the same pass, keep their vectors of this width; None keeps none."""
+    watched = _Watched(network, len(tokens), width)
+    ranking = rank_tokens(watched, tokens, layout, k, progress=progress)
+    return ranking, watched.vectors
+
+
+def embed_texts(
+    texts: Texts, encoder: Encoder, tokenizer: Tokenizer, progress: Progress = SILENT
+) -> NDArray[np.float32]:
+    """Return the mean of the encoder's last layer for each text: (texts, d). Kept in the cache."""
+
+    def compute() -> dict[str, NDArray[np.float32]]:
+        tokens = tokenize_once(texts, tokenizer, tokenizer.fingerprint(), progress)
+        progress.stage("embedding texts")
+        vectors = read_tokens(_Mean(encoder), tokens, encoder.layout, 1, encoder.width, progress)[1]
+        assert vectors is not None
+        return {"vectors": vectors}
+
+    weights = [weight.detach().cpu().numpy() for weight in encoder.state_dict().values()]
+    key = key_of(["mean 1", tokenizer.fingerprint(), *weights, texts.buffer, texts.offsets])
+    return cached("vectors", key, ("vectors",), compute)["vectors"]
+
+
+def embed_by_words(encoder: Encoder, tokenizer: Tokenizer) -> Callable[[list[str]], NDArray[np.float32]]:
+    """Return a function from texts to the mean of their pieces' word embeddings, which know no context."""
+    table = encoder.embed_words().weight.detach().cpu().numpy()
+    special = np.array(tokenizer.inner.all_special_ids)
+
+    def embed(texts: list[str]) -> NDArray[np.float32]:
+        vectors = np.zeros((len(texts), table.shape[1]), dtype=np.float32)
+        tokens = tokenize(texts, tokenizer)
+        for i in range(len(texts)):
+            pieces = tokens[i][~np.isin(tokens[i], special)]
+            if len(pieces):
+                vectors[i] = table[pieces].mean(axis=0)
+        return vectors
+
+    return embed
+
+
+class _Watched(nn.Module):
+    """A network whose vectors are kept as they pass by."""
+
+    def __init__(self, network: Any, n: int, width: int | None) -> None:
+        super().__init__()
+        self.network = network
+        self.vectors = None if width is None else np.zeros((n, width), dtype=np.float32)
+        self.training = network.training  # the predictor leaves all as it was
+
+    def rank(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
+        vectors = self.network.embed(batch)
+        if self.vectors is not None:
+            self.vectors[batch.rows.cpu().numpy()] = vectors.float().cpu().numpy()
+        ranked: tuple[Tensor, Tensor] = self.network.rank_vectors(vectors, k)
+        return ranked
+
+
+class _Mean(nn.Module):
+    """An encoder as it was pretrained; ranks nothing."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.training = encoder.training  # the predictor leaves all as it was
+
+    def embed(self, batch: Batch) -> Tensor:
+        return masked_mean(self.encoder(batch.ids, batch.mask))
+
+    def rank_vectors(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        nothing = vectors.new_zeros((len(vectors), 0))
+        return nothing.long(), nothing

@@ -1,0 +1,142 @@
+"""Experts: which layers they read, the one that reads documents, what they are shown, and what they cost (ME-XML).
+
+Names such as A-1, D-12 or D-last enter with an encoder's depth, layers leave; logits of several experts enter, losses
+leave, one a document. The expert that attends to words is in label_attention.py. Knows no method's settings.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from itertools import combinations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from xmtc.core.errors import ConfigError
+from xmtc.core.partition import Partition
+from xmtc.neural.batches import Batch
+from xmtc.neural.candidates import Clusters
+from xmtc.neural.dropout import Dropout
+from xmtc.neural.encoder import Encoded
+
+_NAME = re.compile(r"([AD])-((?:\d+|first|middle|last)(?:\+(?:\d+|first|middle|last))*)")
+_LEAST = 1e-6  # probabilities are kept so far from 0 and 1, for their divergence has no bound
+_MOST = math.log((1 - _LEAST) / _LEAST)  # the same of logits
+
+
+def check_expert(name: str) -> tuple[str, list[str]]:
+    """Return an expert's kind, A (attention) or D (document), and its layers as written; refuse other names."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise ConfigError(
+            f"experts: {name!r} is none; write A- (attention to words) or D- (document) and a layer: its number, "
+            "first, middle or last"
+        )
+    kind, layers = match[1], match[2].split("+")
+    if kind == "A" and len(layers) > 1:
+        each = " and ".join(f"A-{layer}" for layer in layers)
+        raise ConfigError(f"experts: {name!r}: attention reads one layer; name an expert for each, {each}")
+    return kind, layers
+
+
+def locate_expert(name: str, n_layers: int) -> tuple[str, tuple[int, ...]]:
+    """Return an expert's kind and its layers in an encoder of so many; 0 is the embeddings."""
+    kind, written = check_expert(name)
+    named = {"first": 1, "middle": (n_layers + 1) // 2, "last": n_layers}
+    layers = tuple(named[layer] if layer in named else int(layer) for layer in written)
+    for layer in layers:
+        if layer > n_layers:
+            raise ConfigError(
+                f"experts: {name!r} reads layer {layer}, but the encoder has {n_layers}; its last is {kind}-last"
+            )
+    return kind, layers
+
+
+class DocumentExpert(nn.Module):
+    """[CLS] of a layer, or of several joined, through a perceptron to all labels (ME-XML, Eq. 1)."""
+
+    def __init__(self, width: int, n_labels: int, layers: Sequence[int], dropout: float, initial_bias: float) -> None:
+        super().__init__()
+        self.layers = tuple(layers)
+        self.hidden = nn.Linear(width * len(self.layers), width)
+        self.dropout = Dropout(dropout)
+        self.output = nn.Linear(width, n_labels)
+        nn.init.constant_(self.output.bias, initial_bias)
+
+    def forward(self, encoded: Encoded, labels: Tensor | None = None) -> Tensor:
+        """(B, L) logits; (B, C) of the candidates `labels` (B, C) where these are given."""
+        text = torch.cat([encoded.cls_state(layer) for layer in self.layers], dim=1)
+        logits: Tensor = self.output(self.dropout(self.hidden(text).tanh()))
+        return logits if labels is None else logits.gather(1, labels)
+
+
+class Shortlist(nn.Module):
+    """Clusters of labels and a scorer of them on the last [CLS]: experts look at the labels of the best clusters."""
+
+    def __init__(self, width: int, partition: Partition, n_chosen: int, dropout: float, initial_bias: float) -> None:
+        super().__init__()
+        self.clusters = Clusters(partition)
+        self.n_chosen = min(n_chosen, partition.n_clusters)
+        self.dropout = Dropout(dropout)
+        self.generator = nn.Linear(width, partition.n_clusters)
+        nn.init.constant_(self.generator.bias, initial_bias)
+
+    def forward(self, encoded: Encoded) -> Tensor:
+        """(B, C) labels of the best clusters, padded with −1."""
+        return self.clusters.labels_of(self.clusters.choose(self._score(encoded), self.n_chosen))[0]
+
+    def loss(self, encoded: Encoded, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The scorer's cross-entropy (B, K), and candidates (B, C) among which all positives are."""
+        logits, truth = self._score(encoded), self.clusters.truth(batch)
+        labels, _ = self.clusters.labels_of(self.clusters.choose(logits.detach(), self.n_chosen, truth))
+        return F.binary_cross_entropy_with_logits(logits, truth.to(logits.dtype), reduction="none"), labels
+
+    def positives(self, labels: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Rows and columns at which candidates are their documents' labels."""
+        rows, columns = self.clusters.targets(labels, batch).nonzero(as_tuple=True)
+        return rows, columns
+
+    def _score(self, encoded: Encoded) -> Tensor:
+        logits: Tensor = self.generator(self.dropout(encoded.cls_state(-1)))  # (B, K)
+        return logits
+
+
+def cross_entropy(logits: Sequence[Tensor], rows: Tensor, columns: Tensor, labels: Tensor | None = None) -> Tensor:
+    """(B,): Σ over labels of binary cross-entropy, the mean over experts (ME-XML, the individual loss).
+
+    logits: of each expert, (B, L), or (B, C) of the candidates `labels`, of which −1 costs nothing. The positives stand
+    at rows, columns: BCE(z, y) = softplus(z) − y z, so targets as large as the logits are never built.
+    """
+    losses = []
+    for z in logits:
+        costs = F.softplus(z) if labels is None else F.softplus(z).masked_fill(labels < 0, 0)
+        losses.append(costs.sum(1).index_add(0, rows, -z[rows, columns]))
+    return torch.stack(losses).mean(0)
+
+
+def divergence(one: Tensor, two: Tensor) -> Tensor:
+    """Mean of KL(p‖q) and KL(q‖p) of Bernoulli p = σ(one) and q = σ(two), element by element (ME-XML, Eq. 7–8).
+
+    p log(p/q) + (1−p) log((1−p)/(1−q)) is p (z_p − z_q) + log(1−p) − log(1−q) in logits; in the sum of both orders
+    the logarithms cancel, and (p − q)(z_p − z_q) is left.
+    """
+    one, two = one.clamp(-_MOST, _MOST), two.clamp(-_MOST, _MOST)
+    return (one.sigmoid() - two.sigmoid()) * (one - two) / 2
+
+
+def diversity_loss(logits: Sequence[Tensor], counts: Tensor) -> Tensor:
+    """−λ KL of each positive, averaged over all ordered pairs of experts (ME-XML, Eq. 6 and 9).
+
+    logits: of each expert (P,), those of the positives alone, for λ is 0 elsewhere. counts: (P,) n_i, the training
+    documents of their labels. λ = (1 − max(p, q)) / n_i, without a gradient: experts shall differ on rare labels that
+    neither of them finds.
+    """
+    total = torch.zeros_like(counts)
+    pairs = list(combinations([z.to(counts.dtype) for z in logits], 2))
+    for one, two in pairs:
+        surest = torch.maximum(one, two).detach().clamp(-_MOST, _MOST).sigmoid()
+        total = total - (1 - surest) / counts * divergence(one, two)
+    return total / len(pairs)

@@ -1,0 +1,68 @@
+"""X-ttention: a BiLSTM over words and structured self-attention (Lin et al. 2017; X-BERT, section 3.3.1).
+
+Rows of word numbers enter, one vector a text leaves. Knows no clusters: a matcher puts its layer on top.
+"""
+
+from __future__ import annotations
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from xmtc.core.config import Settings
+from xmtc.features.words import PAD
+from xmtc.neural.encoder import TokenLayout
+
+WORD_LAYOUT = TokenLayout(
+    pad_id=PAD, pad_left=False, cls_last=False, segments=False, cls_segment=0, pad_segment=0
+)  # how rows of word numbers are padded
+
+
+class XttentionConfig(Settings):
+    """Sizes; the defaults are the paper's (section 5.2, where d_a is called u)."""
+
+    hidden: int = Field(512, ge=1, description="u, of the LSTM in each direction")
+    attention: int = Field(350, ge=1, description="d_a, of the attention's hidden layer")
+    rows: int = Field(30, ge=1, description="r, aspects of a text that are attended to")
+    mlp: int = Field(2000, ge=1, description="of the layer between attention and clusters")
+
+
+class Xttention(nn.Module):
+    """Words (B, T) → BiLSTM H (B, T, 2u) → A = softmax_T(W_s2 tanh(W_s1 H)) → A H, flat → ReLU layer (B, mlp)."""
+
+    def __init__(self, n_words: int, width: int, config: XttentionConfig) -> None:
+        super().__init__()
+        both = 2 * config.hidden
+        self.words = nn.Embedding(n_words, width, padding_idx=PAD, sparse=True)  # a step touches few of its rows
+        self.lstm = nn.LSTM(width, config.hidden, batch_first=True, bidirectional=True)
+        self.first = nn.Linear(both, config.attention)  # W_s1
+        self.second = nn.Linear(config.attention, config.rows)  # W_s2
+        self.mlp = nn.Linear(config.rows * both, config.mlp)
+        self.layout = WORD_LAYOUT
+
+    @property
+    def width(self) -> int:
+        """Size of a text's vector."""
+        return self.mlp.out_features
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """(B, mlp): the vectors of texts of one word or more, padded on the right; padding changes nothing."""
+        states = self._states(ids, mask)  # (B, T, 2u)
+        weights = self._weights(states, mask)  # (B, r, T)
+        return torch.relu(self.mlp((weights @ states).flatten(1)))
+
+    def attend(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """(B, r, T): how much each aspect looks at each word; rows add up to 1, padding gets 0."""
+        return self._weights(self._states(ids, mask), mask)
+
+    def _states(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """(B, T, 2u); packed, so that the backward direction begins at a text's last word and not at padding."""
+        packed = pack_padded_sequence(self.words(ids), mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
+        states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=ids.shape[1])
+        return states
+
+    def _weights(self, states: Tensor, mask: Tensor) -> Tensor:
+        logits = self.second(self.first(states).tanh()).transpose(1, 2)  # (B, r, T)
+        weights: Tensor = logits.masked_fill(~mask.unsqueeze(1), -torch.inf).softmax(2)
+        return weights

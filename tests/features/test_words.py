@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+from xmtc.core.errors import ConfigError, DataError
+from xmtc.core.progress import Progress
+from xmtc.features.words import NUMBER, PAD, UNKNOWN, Words, WordsConfig, load_wordllama, word_vectors
+
+TEXTS = ["The cat, the dog: 3.14 and 42!", "a CAT in 1_000 hats", "", "the 3rd cat"]
+
+
+def test_the_most_frequent_words_are_kept_and_numbers_are_not():
+    words = Words.fit(TEXTS, WordsConfig(size=4))
+    assert list(words.vocabulary) == ["cat", "the", "1_000", "3rd"]  # 3 and 3 times, then once: in their order
+    assert len(words) == 7
+    assert words(["the cat sat on 42 mats, 1,000.5 times"]) == [
+        [4, 3, UNKNOWN, UNKNOWN, NUMBER, UNKNOWN, NUMBER, UNKNOWN]
+    ]
+
+
+def test_a_text_is_cut_and_one_without_words_is_one_unknown_word():
+    words = Words.fit(TEXTS, WordsConfig(max_words=2))
+    assert [len(row) for row in words(["the cat the cat", "cat", "", " ?! "])] == [2, 1, 1, 1]
+    assert words(["", "!"]) == [[UNKNOWN], [UNKNOWN]]
+
+
+def test_test_words_do_not_enter_and_other_scripts_do():
+    words = Words.fit(["Σίσυφος 北京"], WordsConfig())
+    assert words(["ΣΊΣΥΦΟΣ 北京 cat"])[0][1:] == [words(["北京"])[0][0], UNKNOWN]
+
+
+def test_arrays_bring_the_words_back():
+    words = Words.fit(TEXTS, WordsConfig(max_words=5))
+    again = Words.from_arrays(words.arrays(), 5)
+    assert again(TEXTS) == words(TEXTS)
+    assert again.fingerprint() == words.fingerprint()
+    assert Words.from_arrays(words.arrays(), 4).fingerprint() != words.fingerprint()
+    assert Words.fit(TEXTS[:1], WordsConfig(max_words=5)).fingerprint() != words.fingerprint()
+
+
+def test_random_vectors_follow_the_seed():
+    words = Words.fit(TEXTS, WordsConfig())
+    one, same, other = (word_vectors(words, WordsConfig(width=50), seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, same)
+    assert (one[1:] != other[1:]).all()
+    assert not one[PAD].any()
+    assert one.shape == (len(words), 50)
+    assert one.dtype == np.float32
+    assert one[1:].std() == pytest.approx(1, abs=0.1)
+
+
+class Said(Progress):
+    def __init__(self):
+        self.facts = []
+
+    def say(self, fact):
+        self.facts.append(fact)
+
+
+@pytest.mark.parametrize("header", ["", "3 2\n"])
+def test_vectors_from_a_file(tmp_path, header):
+    path = tmp_path / "vectors.txt"
+    path.write_text(header + "cat 1.0 2.0\nnew york 5 6\nthe -3 4e-1\n", encoding="utf-8")
+    words = Words.fit(TEXTS, WordsConfig())
+    said = Said()
+    vectors = word_vectors(words, WordsConfig(vectors=str(path)), 0, said)
+    (cat, the), (hats,) = words(["cat the", "hats"])
+    np.testing.assert_allclose(vectors[[cat, the]], [[1, 2], [-3, 0.4]])
+    assert vectors[hats].any()
+    assert not vectors[PAD].any()
+    assert said.facts == [f"2 of {len(words.vocabulary)} words have a vector in {path}"]
+
+
+def test_bad_files_of_vectors(tmp_path):
+    words = Words.fit(TEXTS, WordsConfig())
+    path = tmp_path / "vectors.txt"
+    with pytest.raises(ConfigError, match=r"words\.vectors: cannot read .*wordlama.* give random, wordllama or a file"):
+        word_vectors(words, WordsConfig(vectors="wordlama"), 0)
+    path.write_text("the 1 2\ncat 1 x\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"vectors\.txt:2: expected a word and 2 numbers; got 'cat 1 x"):
+        word_vectors(words, WordsConfig(vectors=str(path)), 0)
+    path.write_text("", encoding="utf-8")
+    with pytest.raises(DataError, match="holds no word vectors"):
+        word_vectors(words, WordsConfig(vectors=str(path)), 0)
+    path.write_text("elsewhere 1 2\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="has a vector for none of the"):
+        word_vectors(words, WordsConfig(vectors=str(path)), 0)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("wordllama") is not None, reason="wordllama is installed")
+def test_without_wordllama_one_line_says_how_to_get_it():
+    assert load_wordllama() is None
+    with pytest.raises(ConfigError, match="pip install wordllama"):
+        word_vectors(Words.fit(TEXTS, WordsConfig()), WordsConfig(vectors="wordllama"), 0)
+
+
+def test_vectors_from_wordllama():
+    pytest.importorskip("wordllama", reason="wordllama is not installed")
+    words = Words.fit(TEXTS, WordsConfig())
+    vectors = word_vectors(words, WordsConfig(vectors="wordllama"), 0)
+    assert len(vectors) == len(words)
+    assert np.isfinite(vectors).all()

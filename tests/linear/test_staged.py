@@ -1,0 +1,92 @@
+"""A staged model with linear matchers: no torch is needed for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from xmtc.core.corpus import Corpus
+from xmtc.core.errors import DataError, ModelError
+from xmtc.core.partition import LabelTree, Partition
+from xmtc.core.storage import FolderReader, Manifest
+from xmtc.features.label_index import cluster_targets
+from xmtc.features.tfidf import Tfidf, TfidfConfig
+from xmtc.linear.beam import SearchConfig
+from xmtc.linear.ranker import StagedSearchConfig, train_ranker
+from xmtc.linear.solver import SolverConfig
+from xmtc.linear.staged import EnsembleConfig, LinearMatcher, Member, StagedModel
+from xmtc.linear.tree import TreeConfig, train_tree
+
+WORDS = ["sugar", "beet", "fish", "boat", "milk", "cow"]
+
+
+def corpus():
+    random = np.random.default_rng(0)
+    lists = [sorted({i % 6, int(random.integers(6))}) for i in range(40)]
+    texts = [
+        " ".join([*(WORDS[label] for label in labels for _ in range(2)), f"noise{i % 7}"])
+        for i, labels in enumerate(lists)
+    ]
+    return Corpus.from_lists(texts, [[WORDS[label] for label in labels] for labels in lists])
+
+
+@pytest.fixture(scope="module")
+def model():
+    data = corpus()
+    tfidf, X = Tfidf.fit_transform(data.texts, TfidfConfig(min_df=1))
+    search, solver = StagedSearchConfig(beam=2), SolverConfig()
+    members = []
+    for parents in ([0, 0, 1, 1, 2, 2], [0, 1, 2, 0, 1, 2]):
+        partition = Partition(np.array(parents, np.int32), 3)
+        targets = cluster_targets(data.Y, partition)
+        tree = train_tree(X, targets, LabelTree.flat(3), TreeConfig(trees=1), solver, SearchConfig())
+        ranker = train_ranker(X, data.Y, partition, None, "tfn", solver)
+        members.append(Member(partition, LinearMatcher(tree, search), ranker))
+    facts = [{"vectors": "pifa", "seed": i, "clusters": 3} for i in range(2)]
+    manifest = Manifest("staged", {}, 0, 6, 40, "", {"features": None, "members": facts})
+    return StagedModel(manifest, data.labels, tfidf, None, tuple(members), search, EnsembleConfig())
+
+
+def test_ranks_explains_and_measures(model):
+    data = corpus()
+    ranking = model.rank(list(data.texts), 1)
+    assert all(data.Y[i, ranking.labels[i, 0]] for i in range(40))
+    found = model.explain("a boat of Sugar", "sugar")
+    assert found.words("a boat of Sugar", 1)[0][0] == "sugar"
+    assert found.score == pytest.approx(score_of(model, "a boat of Sugar", "sugar"))
+    assert [member["clusters"] for member in model.stages(data)["matching"]] == [3, 3]
+    assert model.stages(Corpus.from_lists(["x"], [["new"]]), "known") == {"matching": []}
+
+
+def score_of(model, text, label):
+    ranking = model.rank([text], 6)
+    return float(ranking.scores[0][ranking.labels[0] == model.labels.position[label]][0])
+
+
+def test_a_label_that_is_not_retrieved_is_scored_by_its_path(model):
+    narrow = replace(model, search=StagedSearchConfig(beam=1), members=model.members[:1])
+    text = "sugar beet sugar"
+    names = [name for name, _ in narrow.rank([text], 6).named(narrow.labels)[0]]
+    left_out = next(word for word in WORDS if word not in names)
+    wide = replace(narrow, search=StagedSearchConfig(beam=3))
+    assert narrow.explain(text, left_out).score == pytest.approx(score_of(wide, text, left_out))
+
+
+def test_mistakes(model):
+    with pytest.raises(ModelError, match="give a list of strings; got one of 3"):
+        model.rank(["a", 3], 1)
+    with pytest.raises(DataError, match="unknown label 'suger'"):
+        model.explain("x", "suger")
+    features = Corpus(corpus().ids, None, corpus().Y, corpus().Y, corpus().labels)
+    with pytest.raises(ModelError, match="the corpus has only features"):
+        model.stages(features)
+
+
+def test_what_is_written(model, tmp_path):
+    model.save(tmp_path / "model")
+    reader = FolderReader(tmp_path / "model")
+    for i, member in enumerate(model.members):
+        np.testing.assert_array_equal(reader.arrays(f"member-{i}/index")["parents"], member.partition.parents)
+        assert set(reader.arrays(f"member-{i}/matcher")) == set(member.ranker.arrays())
