@@ -26,7 +26,7 @@ from xmtc.core.storage import FolderReader
 from xmtc.features.label_clusters import LabelClusterConfig, cluster_labels
 from xmtc.features.tfidf import TfidfConfig
 from xmtc.neural.batches import Batch
-from xmtc.neural.encoder import Encoded, Encoder, restore_encoder
+from xmtc.neural.encoder import Encoded, Encoder, EncoderConfig, restore_encoder
 from xmtc.neural.experts import (
     DocumentExpert,
     Shortlist,
@@ -45,6 +45,12 @@ from xmtc.neural.trainer import fit
 
 METHOD = "mexml"
 _DIVERSITY = 0.01  # α of Eq. 10
+
+
+class ExpertEncoderConfig(EncoderConfig):
+    """The encoder, and what document experts take from it."""
+
+    mean: bool = Field(False, description="read the mean over a layer's words beside its [CLS]")
 
 
 class HeadConfig(Settings):
@@ -91,6 +97,7 @@ class Config(NeuralConfig):
         description="A-m attends to the words of layer m, D-m reads its [CLS], D-m+n those of two; m: number, first, "
         "middle or last",
     )
+    encoder: ExpertEncoderConfig = Field(default_factory=ExpertEncoderConfig)
     head: HeadConfig = Field(default_factory=HeadConfig)
     loss: LossConfig = Field(default_factory=LossConfig)
     cluster: LabelClusterConfig = Field(default_factory=LabelClusterConfig)
@@ -140,21 +147,19 @@ class Network(nn.Module):
         self.n_labels = n_labels
         self.diverse = False
         self.register_buffer("counts", torch.ones(n_labels), persistent=False)
-        head = config.head
+        head, width = config.head, encoder.width
         self.experts = nn.ModuleList()
         for name in config.experts:
             kind, layers = locate_expert(name, encoder.n_layers)
             self.experts.append(
-                DocumentExpert(encoder.width, n_labels, layers, head.dropout, head.initial_bias)
+                DocumentExpert(width, n_labels, layers, head.dropout, head.initial_bias, config.encoder.mean)
                 if kind == "D"
-                else LabelAttention(
-                    encoder.width, n_labels, layers[0], head.hidden, head.initial_bias, sparse=partition is not None
-                )
+                else LabelAttention(width, n_labels, layers[0], head.hidden, head.initial_bias, partition is not None)
             )
         self.shortlist: Shortlist | None = None
         if partition is not None:
             n_chosen = head.shortlist or partition.n_clusters
-            self.shortlist = Shortlist(encoder.width, partition, n_chosen, head.dropout, head.initial_bias)
+            self.shortlist = Shortlist(width, partition, n_chosen, head.dropout, head.initial_bias)
 
     @property
     def attention(self) -> list[LabelAttention]:
@@ -276,28 +281,21 @@ def load(reader: FolderReader) -> NeuralModel:
 
 
 def _head_size(config: Config, ready: Prepared, partition: Partition | None) -> HeadSize:
-    width, n_labels = ready.encoder.width, ready.labels.n_labels
-    scored, dense, table, held = n_labels, 0, 0, 0
-    if partition is not None:
-        shortlist = min(config.head.shortlist or partition.n_clusters, partition.n_clusters)
-        scored = shortlist * int(np.diff(partition.starts).max())
-        dense += (width + 1) * partition.n_clusters
-        held += 3 * partition.n_clusters
-    for name in config.experts:
-        kind, layers = locate_expert(name, ready.encoder.n_layers)
-        held += 3 * scored
-        if kind == "D":
-            dense += (width * len(layers) + 1) * width + (width + 1) * n_labels
-            held += n_labels
-            continue
-        dense += (width + 2) * config.head.hidden
-        held += 3 * config.encoder.max_length * config.head.hidden
-        if partition is None:
-            dense += n_labels * width
-        else:
-            table += n_labels * width
-            held += 2 * scored * width  # the candidates' queries and their gradients
-    return HeadSize(dense, table, held, "take fewer experts, or score a shortlist (head.shortlist)")
+    width, n_labels, head = ready.encoder.width, ready.labels.n_labels, config.head
+    located = [locate_expert(name, ready.encoder.n_layers) for name in config.experts]
+    read = [len(layers) * (1 + config.encoder.mean) for kind, layers in located if kind == "D"]
+    n_attention = len(located) - len(read)
+    dense = sum((width * n + 1) * width + (width + 1) * n_labels for n in read)
+    dense += n_attention * (width + 2) * head.hidden
+    held = 3 * n_labels * len(located) + 3 * n_attention * config.encoder.max_length * head.hidden
+    table = n_attention * n_labels * width  # all queries
+    if partition is None:
+        return HeadSize(dense + table, 0, held, "take fewer experts, or score a shortlist (head.shortlist)")
+    chosen = min(head.shortlist or partition.n_clusters, partition.n_clusters)
+    candidates = chosen * int(np.diff(partition.starts).max())
+    dense += (width + 1) * partition.n_clusters
+    held += 3 * partition.n_clusters + n_attention * 2 * candidates * width  # their queries, and gradients of these
+    return HeadSize(dense, table, held, "take fewer experts, or a smaller shortlist (head.shortlist, cluster.size)")
 
 
 def _groups(network: Network, config: Config) -> list[Group]:

@@ -21,6 +21,7 @@ from xmtc.neural.batches import Batch
 from xmtc.neural.candidates import Clusters
 from xmtc.neural.dropout import Dropout
 from xmtc.neural.encoder import Encoded
+from xmtc.neural.pooling import masked_mean
 
 _NAME = re.compile(r"([AD])-((?:\d+|first|middle|last)(?:\+(?:\d+|first|middle|last))*)")
 _LEAST = 1e-6  # probabilities are kept so far from 0 and 1, for their divergence has no bound
@@ -56,20 +57,28 @@ def locate_expert(name: str, n_layers: int) -> tuple[str, tuple[int, ...]]:
 
 
 class DocumentExpert(nn.Module):
-    """[CLS] of a layer, or of several joined, through a perceptron to all labels (ME-XML, Eq. 1)."""
+    """[CLS] of a layer, or of several joined, through a perceptron to all labels (ME-XML, Eq. 1).
 
-    def __init__(self, width: int, n_labels: int, layers: Sequence[int], dropout: float, initial_bias: float) -> None:
+    mean: read the mean over each layer's words, too, which says more where the encoder was made for that (MiniLM).
+    """
+
+    def __init__(
+        self, width: int, n_labels: int, layers: Sequence[int], dropout: float, initial_bias: float, mean: bool = False
+    ) -> None:
         super().__init__()
         self.layers = tuple(layers)
-        self.hidden = nn.Linear(width * len(self.layers), width)
+        self.mean = mean
+        self.hidden = nn.Linear(width * len(self.layers) * (1 + mean), width)
         self.dropout = Dropout(dropout)
         self.output = nn.Linear(width, n_labels)
         nn.init.constant_(self.output.bias, initial_bias)
 
     def forward(self, encoded: Encoded, labels: Tensor | None = None) -> Tensor:
         """(B, L) logits; (B, C) of the candidates `labels` (B, C) where these are given."""
-        text = torch.cat([encoded.cls_state(layer) for layer in self.layers], dim=1)
-        logits: Tensor = self.output(self.dropout(self.hidden(text).tanh()))
+        parts = [encoded.cls_state(layer) for layer in self.layers]
+        if self.mean:
+            parts += [masked_mean(encoded._replace(states=(encoded.states[layer],))) for layer in self.layers]
+        logits: Tensor = self.output(self.dropout(self.hidden(torch.cat(parts, dim=1)).tanh()))
         return logits if labels is None else logits.gather(1, labels)
 
 
