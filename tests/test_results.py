@@ -35,6 +35,7 @@ def test_page_holds_the_figures_and_says_what_is_undecided(results: Path) -> Non
 
 def test_check_tells_a_typed_page_and_a_stale_comparison(results: Path) -> None:
     tables.PAGE.write_text(tables.render())
+    tables.SCALING.write_text(tables.render_scaling())
     assert tables.problems() == []
     tables.PAGE.write_text(tables.render().replace("50.00", "60.00"))
     assert [problem for problem in tables.problems() if "docs/RESULTS.md" in problem]
@@ -113,6 +114,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for module in (store, tables):
         monkeypatch.setattr(module, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(tables, "PAGE", tmp_path / "RESULTS.md")
+    monkeypatch.setattr(tables, "SCALING", tmp_path / "SCALING.md")
     store.write_result("linear", "tiny", _linear())
     rivals = {
         "first": _rival("first", -1.0, (-2.0, -0.5)),

@@ -1,7 +1,7 @@
-"""docs/RESULTS.md, from benchmarks/results and nothing else.
+"""docs/RESULTS.md and docs/SCALING.md, from benchmarks/results and nothing else.
 
-python -m benchmarks.tables            write it
-python -m benchmarks.tables --check    fail if it is not what the results give, or if results do not fit together
+python -m benchmarks.tables            write them
+python -m benchmarks.tables --check    fail if they are not what the results give, or if results do not fit together
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import aplc_cost, neural_overhead
+from benchmarks import aplc_cost, large_step, neural_overhead
 from benchmarks.ablations import table as ablations
 from benchmarks.machine import ROOT
 from benchmarks.sets import SETS
@@ -18,9 +18,10 @@ from benchmarks.tables.markdown import SCORES
 from benchmarks.tables.neural import neural_sections, stale_ensembles
 from benchmarks.tables.sparse import sparse_sections
 
-__all__ = ["PAGE", "RESULTS", "SCORES", "main", "problems", "render"]
+__all__ = ["PAGE", "RESULTS", "SCALING", "SCORES", "main", "problems", "render", "render_scaling"]
 
 PAGE = ROOT / "docs" / "RESULTS.md"
+SCALING = ROOT / "docs" / "SCALING.md"
 _HEAD = """# Results
 
 <!-- Written by `python -m benchmarks.tables` from benchmarks/results. Do not edit. -->
@@ -38,13 +39,21 @@ many cores other processes took while it ran. Where that is not close to 0, time
 them."""
 
 
+_SCALING_HEAD = """# Scaling
+
+<!-- Written by `python -m benchmarks.tables` from benchmarks/results. Do not edit. -->
+
+What very many labels take. Texts and labels are random numbers: only time and memory are told, never accuracy."""
+
+
 def main() -> int:
-    """Write or check the page."""
-    parser = argparse.ArgumentParser(description="Write docs/RESULTS.md from benchmarks/results.")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if the page is not up to date")
+    """Write or check the pages."""
+    parser = argparse.ArgumentParser(description="Write docs/RESULTS.md and docs/SCALING.md from benchmarks/results.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a page is not up to date")
     if not parser.parse_args().check:
         PAGE.parent.mkdir(exist_ok=True)
         PAGE.write_text(render(), encoding="utf-8")
+        SCALING.write_text(render_scaling(), encoding="utf-8")
     found = problems()
     for problem in found:
         print(f"error: {problem}", file=sys.stderr)
@@ -61,8 +70,9 @@ def problems() -> list[str]:
                 f"{name}: rivals were compared with another ranking; run python -m benchmarks.peers {name} --rescore"
             )
         found += stale_ensembles(name)
-    if not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != render():
-        found.append("docs/RESULTS.md is not what the results give; run python -m benchmarks.tables")
+    for page, given in ((PAGE, render()), (SCALING, render_scaling())):
+        if not page.is_file() or page.read_text(encoding="utf-8") != given:
+            found.append(f"docs/{page.name} is not what the results give; run python -m benchmarks.tables")
     return found
 
 
@@ -78,6 +88,11 @@ def render() -> str:
     for part in (ablations, neural_overhead, aplc_cost):
         sections += part.section()
     return "\n\n".join(sections) + "\n"
+
+
+def render_scaling() -> str:
+    """Return the page on very many labels."""
+    return "\n\n".join([_SCALING_HEAD, *large_step.section()]) + "\n"
 
 
 def _names() -> list[str]:

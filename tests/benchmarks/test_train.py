@@ -43,6 +43,7 @@ def home(tmp_path_factory: pytest.TempPathFactory):
         patch.setattr(store, "RESULTS", folder / "results")
         patch.setattr(tables, "RESULTS", folder / "results")
         patch.setattr(tables, "PAGE", folder / "RESULTS.md")
+        patch.setattr(tables, "SCALING", folder / "SCALING.md")
         write_native(folder / "data" / "tiny", {"train": 200, "test": 60})
         command = [str(write_recipe(folder, all_texts(), epochs=EPOCHS)), *options(folder)]
         assert train.main(["linear", "--set-name", "tiny", *options(folder)]) == 0
@@ -181,6 +182,7 @@ def test_the_page_shows_what_ran_and_tells_stale_ensembles(home: Path) -> None:
     assert together.main(["tiny", *MEMBERS, "--data", str(home / "data")]) == 0
     page = tables.render()
     tables.PAGE.write_text(page)
+    tables.SCALING.write_text(tables.render_scaling())
     assert tables.problems() == []
     scores = result(home, "train", MEMBERS[1])["reports"]["known"]["metrics"]
     row = "| LightXML on tiny-bert, 2 layers, 16 tokens, 15 epochs (`lightxml-tiny-cpu-0`) "
