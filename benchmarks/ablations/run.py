@@ -53,10 +53,12 @@ def rank(job: Found) -> Found:
         alone.append(1000 * clock.seconds)
     aligned = corpus.align(model.labels)
     report = metrics.evaluate(ranking, aligned.Y, aligned.labels, model.manifest.n_documents, mode="known")
+    matching = api.evaluate_stages(model, corpus, "known").get("matching", ())[:1]  # of the first member
+    stage = {f"matching {key}": member[key] for member in matching for key in ("P@1", "P@3", "P@5")}
     return {
         "ms_in_batches": 1000 * together.seconds / len(corpus),
         "ms_one_by_one": median(alone),
-        "metrics": report.metrics,
+        "metrics": {**report.metrics, **stage},
         "n": report.n,
     }
 

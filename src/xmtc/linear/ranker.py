@@ -23,7 +23,7 @@ from xmtc.core.stages import finish_stage
 from xmtc.linear.beam import SearchConfig, search
 from xmtc.linear.chunks import LinearTree
 from xmtc.linear.solver import SolverConfig
-from xmtc.linear.tree import Negatives, _indicator, _with_bias, arrange, train_level
+from xmtc.linear.tree import Negatives, add_bias, arrange, indicate, train_level
 
 
 class RankConfig(Settings):
@@ -69,12 +69,12 @@ def train_ranker(
     (above, level), leaf_labels = arrange(Y, LabelTree((np.zeros(n_clusters, dtype=np.int32), partition.parents)))
     found = None
     if retrieved is not None and negatives != "tfn":
-        found = _indicator(retrieved.labels, n_clusters)
+        found = indicate(retrieved.labels, n_clusters)
         never = np.bincount(found.indices, minlength=n_clusters) == 0
         found = (found + above.targets @ sp.diags(never.astype(np.float32))).tocsr()
         found.eliminate_zeros()
     progress.stage("training the ranker")
-    biased = _with_bias(X, solver.bias)
+    biased = add_bias(X, solver.bias)
     chunks = train_level(biased, level, above.targets, found, negatives, solver, seed, progress)
     return LinearTree.join(chunks, [n_clusters + level.starts], leaf_labels, 1, X.shape[1], solver.bias)
 

@@ -71,7 +71,7 @@ def train_tree(
 ) -> LinearTree:
     """Train one-vs-all classifiers at every node of `tree` on its documents."""
     levels, leaf_labels = arrange(Y, tree)
-    biased = _with_bias(X, solver.bias)
+    biased = add_bias(X, solver.bias)
     chunks: list[Chunk] = []
     inner_starts = [np.ones(1, dtype=np.int64)]
     above: sp.csr_matrix | None = None  # documents × slots of the level above
@@ -80,7 +80,7 @@ def train_tree(
         if above is not None and config.negatives != "tfn":
             trunk = LinearTree.join(chunks, inner_starts, np.arange(above.shape[1]), depth, X.shape[1], solver.bias)
             best = search(trunk, X, search_config, search_config.beam)
-            retrieved = _indicator(best.labels, above.shape[1])
+            retrieved = indicate(best.labels, above.shape[1])
         progress.stage(f"training level {depth + 1} of {len(levels)}")
         chunks += train_level(biased, level, above, retrieved, config.negatives, solver, seed + depth, progress)
         inner_starts.append(inner_starts[-1][-1] + level.starts[1:])
@@ -194,13 +194,13 @@ def _column(matrix: sp.csc_matrix, column: int) -> NDArray[np.int32]:
     return np.sort(matrix.indices[matrix.indptr[column] : matrix.indptr[column + 1]]).astype(np.int32)
 
 
-def _indicator(labels: NDArray[np.int32], width: int) -> sp.csr_matrix:
+def indicate(labels: NDArray[np.int32], width: int) -> sp.csr_matrix:
     """(documents × width) matrix of ones at the labels of a ranking."""
     rows, places = np.nonzero(labels >= 0)
     return sp.csr_matrix((np.ones(len(rows), np.float32), (rows, labels[rows, places])), shape=(len(labels), width))
 
 
-def _with_bias(X: sp.csr_matrix, bias: float) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int]:
+def add_bias(X: sp.csr_matrix, bias: float) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int]:
     """CSR parts of X with a constant last column, and the number of columns."""
     if bias > 0:
         column = sp.csr_matrix(np.full((X.shape[0], 1), bias, dtype=np.float32))

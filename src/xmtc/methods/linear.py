@@ -6,8 +6,6 @@ above 1 averages trees that differ by the seed of their clusters.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import Field
 
+from xmtc.core.cluster_names import name_cluster
 from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
 from xmtc.core.ensemble import combine
@@ -29,8 +28,8 @@ from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderReader, Manifest, write_folder
 from xmtc.features.clustering import ClusterConfig, label_tree
 from xmtc.features.label_vectors import pifa
-from xmtc.features.letters import WORD
 from xmtc.features.tfidf import Tfidf, TfidfConfig, fit_transform_leniently
+from xmtc.features.word_shares import word_shares
 from xmtc.linear.beam import SearchConfig, join_path, search
 from xmtc.linear.chunks import LinearTree
 from xmtc.linear.solver import SolverConfig
@@ -157,7 +156,7 @@ class LinearModel:
             label=self.labels.ids[entry],
             score=self._ranked(text, entry, float(np.mean(scores))),
             method=METHOD,
-            spans=_spans(self.tfidf, text, push),
+            spans=word_shares(self.tfidf, text, push),
             path=self._path(X, entry),
         )
 
@@ -200,11 +199,7 @@ class LinearModel:
         tree = self.trees[0]
         steps = []
         for node in tree.path(entry):
-            below = tree.labels_below(node)
-            frequent = below[np.argsort(-self.labels.counts[below], kind="stable")][:3]
-            name = " · ".join(self.labels.names[label] for label in frequent)
-            if len(below) > len(frequent):
-                name += f" … ({len(below)} labels)"
+            name = name_cluster(self.labels, tree.labels_below(node))
             steps.append((name, _product(X, tree, *tree.weights_of(node))))
         return tuple(steps)
 
@@ -215,22 +210,3 @@ def _product(X: sp.csr_matrix, tree: LinearTree, features: NDArray[np.int32], we
     dense[X.indices] = X.data
     dense[-1] = tree.bias
     return float(dense[features] @ weights)
-
-
-def _spans(tfidf: Tfidf, text: str, push: NDArray[np.float64]) -> tuple[tuple[int, int, float], ...]:
-    """Words of the text with their share of the score.
-
-    A feature's share is divided among its occurrences, an n-gram's among the words it covers: so spans never overlap,
-    and their weights add up to the raw scores on the path without the bias.
-    """
-    found = [(start, end, feature, value) for start, end, feature, value in tfidf.spans(text) if push[feature] != 0]
-    times = Counter(feature for _, _, feature, _ in found)
-    words = [match.span() for match in WORD.finditer(text)]
-    starts, ends = [start for start, _ in words], [end for _, end in words]
-    shares = [0.0] * len(words)
-    for start, end, feature, value in found:
-        first = bisect_right(ends, start)
-        covered = range(first, bisect_left(starts, end))
-        for i in covered:
-            shares[i] += float(push[feature]) * value / times[feature] / len(covered)
-    return tuple((start, end, share) for (start, end), share in zip(words, shares, strict=True) if share != 0)
