@@ -63,6 +63,32 @@ METHODS["xbert (ensemble)"] = merge(
     XBERT, {"match": {"kind": "linear"}, "cluster": {"vectors": ["words", "pifa"], "seeds": 2}}
 )
 
+# attention alone; with documents; documents alone, explained by gradients, over all labels and over a shortlist
+MEXML = {
+    "encoder": {**TINY["encoder"], "dropout": 0.1},
+    "head": {"dropout": 0, "initial_bias": -2},
+    "cluster": {"size": 4},
+    "tfidf": {"min_df": 1},
+    "rate": {"encoder": 2e-2, "queries": 1e-2, "output": 3e-3, "decay": 0.1},
+    "train": {"epochs": 15, "batch_size": 2, "metric": "nDCG@5"},
+}
+METHODS["mexml (bert, attention)"] = merge(
+    MEXML, {"experts": ["A-0"], "encoder": {"name": "bert"}, "rate": {"queries": 3e-3}}
+)
+METHODS["mexml (xlnet)"] = merge(MEXML, {"experts": ["A-0", "D-0"], "encoder": {"name": "xlnet"}})
+METHODS |= {
+    f"mexml (roberta, {name})": {
+        "experts": ["D-last", "D-first"],
+        "encoder": {**TINY["encoder"], "name": "roberta"},
+        "head": {"dropout": 0, "initial_bias": -2, "shortlist": shortlist},
+        "cluster": {"size": 4},
+        "tfidf": {"min_df": 1},
+        "rate": {"encoder": 5e-3, "output": 5e-3},
+        "train": {"epochs": 50, "batch_size": 16, "warmup": 0.1, "metric": "nDCG@5"},
+    }
+    for name, shortlist in (("documents", None), ("shortlist", 3))
+}
+
 
 def corpus(n=64, n_labels=24, seed=0):
     """Documents whose words are those of their labels, and some noise; an unlabelled and an empty one among them."""

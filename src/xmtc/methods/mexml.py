@@ -159,7 +159,7 @@ class Network(nn.Module):
         self.shortlist: Shortlist | None = None
         if partition is not None:
             n_chosen = head.shortlist or partition.n_clusters
-            self.shortlist = Shortlist(width, partition, n_chosen, head.dropout, head.initial_bias)
+            self.shortlist = Shortlist(width, partition, n_chosen, head.dropout, head.initial_bias, config.encoder.mean)
 
     @property
     def attention(self) -> list[LabelAttention]:
@@ -293,7 +293,7 @@ def _head_size(config: Config, ready: Prepared, partition: Partition | None) -> 
         return HeadSize(dense + table, 0, held, "take fewer experts, or score a shortlist (head.shortlist)")
     chosen = min(head.shortlist or partition.n_clusters, partition.n_clusters)
     candidates = chosen * int(np.diff(partition.starts).max())
-    dense += (width + 1) * partition.n_clusters
+    dense += (2 * width + 1) * partition.n_clusters
     held += 3 * partition.n_clusters + n_attention * 2 * candidates * width  # their queries, and gradients of these
     return HeadSize(dense, table, held, "take fewer experts, or a smaller shortlist (head.shortlist, cluster.size)")
 

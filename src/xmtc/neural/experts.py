@@ -75,22 +75,29 @@ class DocumentExpert(nn.Module):
 
     def forward(self, encoded: Encoded, labels: Tensor | None = None) -> Tensor:
         """(B, L) logits; (B, C) of the candidates `labels` (B, C) where these are given."""
-        parts = [encoded.cls_state(layer) for layer in self.layers]
-        if self.mean:
-            parts += [masked_mean(encoded._replace(states=(encoded.states[layer],))) for layer in self.layers]
-        logits: Tensor = self.output(self.dropout(self.hidden(torch.cat(parts, dim=1)).tanh()))
+        text = _read_text(encoded, self.layers, self.mean)
+        logits: Tensor = self.output(self.dropout(self.hidden(text).tanh()))
         return logits if labels is None else logits.gather(1, labels)
 
 
 class Shortlist(nn.Module):
     """Clusters of labels and a scorer of them on the last [CLS]: experts look at the labels of the best clusters."""
 
-    def __init__(self, width: int, partition: Partition, n_chosen: int, dropout: float, initial_bias: float) -> None:
+    def __init__(
+        self,
+        width: int,
+        partition: Partition,
+        n_chosen: int,
+        dropout: float,
+        initial_bias: float,
+        mean: bool = False,
+    ) -> None:
         super().__init__()
         self.clusters = Clusters(partition)
         self.n_chosen = min(n_chosen, partition.n_clusters)
+        self.mean = mean
         self.dropout = Dropout(dropout)
-        self.generator = nn.Linear(width, partition.n_clusters)
+        self.generator = nn.Linear(width * (1 + mean), partition.n_clusters)
         nn.init.constant_(self.generator.bias, initial_bias)
 
     def forward(self, encoded: Encoded) -> Tensor:
@@ -109,8 +116,16 @@ class Shortlist(nn.Module):
         return rows, columns
 
     def _score(self, encoded: Encoded) -> Tensor:
-        logits: Tensor = self.generator(self.dropout(encoded.cls_state(-1)))  # (B, K)
+        logits: Tensor = self.generator(self.dropout(_read_text(encoded, (-1,), self.mean)))  # (B, K)
         return logits
+
+
+def _read_text(encoded: Encoded, layers: Sequence[int], mean: bool) -> Tensor:
+    """[CLS] of each layer, and with `mean` the mean over its words."""
+    parts = [encoded.cls_state(layer) for layer in layers]
+    if mean:
+        parts += [masked_mean(encoded._replace(states=(encoded.states[layer],))) for layer in layers]
+    return torch.cat(parts, dim=1)
 
 
 def cross_entropy(logits: Sequence[Tensor], rows: Tensor, columns: Tensor, labels: Tensor | None = None) -> Tensor:
