@@ -180,6 +180,16 @@ def test_document_expert_number_by_number() -> None:
     assert not torch.equal(made.train()(given), logits)  # dropout
 
 
+def test_document_expert_reads_the_mean_of_the_words_too() -> None:
+    torch.manual_seed(1)
+    made, given = DocumentExpert(WIDTH, L, (2, 1), 0.0, 0.0, mean=True).double(), encoded()
+    for i in range(B):
+        parts = [given.states[layer][i, 0] for layer in (2, 1)]
+        parts += [given.states[layer][i, : LENGTHS[i]].mean(0) for layer in (2, 1)]
+        expected = made.output(made.hidden(torch.cat(parts)).tanh())
+        torch.testing.assert_close(made(given)[i], expected, rtol=1e-9, atol=1e-12)
+
+
 def bernoulli(p: float, q: float) -> float:
     return p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q))
 
