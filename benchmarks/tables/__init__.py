@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import aplc_cost, large_step, neural_overhead
+from benchmarks import aplc_cost, large_step, mexml_memory, neural_overhead
 from benchmarks.ablations import table as ablations
 from benchmarks.machine import ROOT
 from benchmarks.sets import SETS
@@ -85,7 +85,7 @@ def render() -> str:
         of_set += neural_sections(name)
         if of_set:
             sections += [f"## {name}", *of_set]
-    for part in (ablations, neural_overhead, aplc_cost):
+    for part in (ablations, neural_overhead, aplc_cost, mexml_memory):
         sections += part.section()
     return "\n\n".join(sections) + "\n"
 
