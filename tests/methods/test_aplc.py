@@ -27,14 +27,7 @@ COUNTS = np.array([2, 2, 2, 2, 1, 1, 1])
 MEMBERS = [[0, 1, 2], [3, 4], [5, 6]]  # a head and two tails
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread(tmp_path_factory):
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XMTC_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

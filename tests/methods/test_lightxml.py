@@ -29,14 +29,7 @@ PARTITION = Partition(np.array([0, 0, 1, 1, 1, 2, 3], np.int32), 4)  # clusters 
 MEMBERS = {0: [0, 1], 1: [2, 3, 4], 2: [5], 3: [6]}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread(tmp_path_factory):
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XMTC_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

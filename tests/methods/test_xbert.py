@@ -33,14 +33,7 @@ def documents(n=60, seed=0, named=True):
     return xmtc.Corpus.from_lists(texts, lists, concepts=concepts)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread(tmp_path_factory):
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XMTC_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
-from safetensors import safe_open
 from torch import Tensor, nn
 
 from xmtc.core.config import Settings
@@ -26,7 +25,7 @@ from xmtc.neural.aplc_head import AplcHead, count_parameters, tail_widths
 from xmtc.neural.batches import Batch
 from xmtc.neural.dropout import Dropout
 from xmtc.neural.encoder import Encoder, EncoderConfig, restore_encoder
-from xmtc.neural.model import NeuralModel, load_weights
+from xmtc.neural.model import NeuralModel, load_weights, read_partition
 from xmtc.neural.optimizer import Group, group_by_decay
 from xmtc.neural.plan import HeadSize
 from xmtc.neural.pooling import concat_cls, masked_mean
@@ -158,9 +157,7 @@ def load(reader: FolderReader) -> NeuralModel:
     """Rebuild a model from its folder; neither hub nor cache is needed."""
     config = Config.model_validate(reader.manifest.config)
     encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder)
-    with safe_open(reader.folder / "network.safetensors", framework="np") as weights:
-        parents = weights.get_tensor("head.band_of").astype(np.int32)
-    network = Network(encoder, config, Partition(parents, len(reader.manifest.details["bands"])))
+    network = Network(encoder, config, read_partition(reader, "head.band_of", len(reader.manifest.details["bands"])))
     load_weights(network, reader)
     return NeuralModel(reader.manifest, reader.labels(), network, tokenizer)
 

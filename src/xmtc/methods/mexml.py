@@ -14,7 +14,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from pydantic import Field, model_validator
-from safetensors import safe_open
 from torch import Tensor, nn
 
 from xmtc.core.config import Settings
@@ -37,7 +36,7 @@ from xmtc.neural.experts import (
     locate_expert,
 )
 from xmtc.neural.label_attention import LabelAttention, start_from_names
-from xmtc.neural.model import NeuralModel, load_weights
+from xmtc.neural.model import NeuralModel, load_weights, read_partition
 from xmtc.neural.optimizer import Group, group_by_decay
 from xmtc.neural.plan import HeadSize
 from xmtc.neural.prepare import NeuralConfig, Prepared, prepare
@@ -270,11 +269,8 @@ def load(reader: FolderReader) -> NeuralModel:
     config = Config.model_validate(reader.manifest.config)
     encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder)
     labels = reader.labels()
-    partition = None
-    if reader.manifest.details["clusters"] is not None:
-        with safe_open(reader.folder / "network.safetensors", framework="np") as weights:
-            parents = weights.get_tensor("shortlist.clusters.cluster_of").astype(np.int32)
-        partition = Partition(parents, reader.manifest.details["clusters"])
+    n_clusters = reader.manifest.details["clusters"]
+    partition = None if n_clusters is None else read_partition(reader, "shortlist.clusters.cluster_of", n_clusters)
     network = Network(encoder, config, labels.n_labels, partition)
     load_weights(network, reader)
     return NeuralModel(reader.manifest, labels, network, tokenizer)

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 import torch
+from safetensors import safe_open
 from torch import nn
 
 from xmtc.core.errors import DataError, ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
 from xmtc.core.model import Documents, check_k
+from xmtc.core.partition import Partition
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderReader, Manifest, write_folder
 from xmtc.core.texts import Texts
@@ -81,3 +84,9 @@ def load_weights(network: nn.Module, reader: FolderReader) -> None:
     """Put the saved weights into a network of the same shape, ready to rank."""
     network.load_state_dict({name: torch.from_numpy(array) for name, array in reader.tensors("network").items()})
     network.eval()
+
+
+def read_partition(reader: FolderReader, name: str, n_clusters: int) -> Partition:
+    """Return the partition of the labels that was saved with a network, as its buffer `name`: the network's shape."""
+    with safe_open(reader.folder / "network.safetensors", framework="np") as weights:
+        return Partition(weights.get_tensor(name).astype(np.int32), n_clusters)
