@@ -1,6 +1,7 @@
 """The functions that everything above uses: read_corpus, train, load, evaluate; and ensemble.
 
-Command line, server and benchmarks call these and nothing below. Knows which methods exist; knows no terminal.
+Command line, server and benchmarks call these and nothing below. Knows no terminal; which methods and recipes exist is
+`xmtc.catalogue`'s.
 """
 
 from __future__ import annotations
@@ -8,35 +9,36 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import scipy.sparse as sp
 
+from xmtc.catalogue import METHODS, open_method, read_recipe, read_settings, uses_dev
 from xmtc.core import bootstrap, metrics
-from xmtc.core.config import Settings, build, merge, read_toml
+from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
 from xmtc.core.ensemble import Rule
-from xmtc.core.errors import ConfigError, DataError, ModelError, nearest
+from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.model import Documents, Model
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderReader, check_target
 from xmtc.data.read import read_corpus
 
-__all__ = ["METHODS", "compare", "ensemble", "evaluate", "load", "rank_corpus", "read_corpus", "read_recipe", "train"]
-
-# name → module with Config, train and load; imported when used
-METHODS = {
-    "linear": "xmtc.methods.linear",
-    "lightxml": "xmtc.methods.lightxml",
-    "aplc": "xmtc.methods.aplc",
-    "mexml": "xmtc.methods.mexml",
-    "xbert": "xmtc.methods.xbert",
-}
-_WITHOUT_DEV = frozenset({"linear"})
+__all__ = [
+    "METHODS",
+    "compare",
+    "ensemble",
+    "evaluate",
+    "load",
+    "rank_corpus",
+    "read_corpus",
+    "read_recipe",
+    "read_settings",
+    "train",
+    "uses_dev",
+]
 
 _BATCH = 2048  # documents ranked between two steps of progress
 
@@ -74,7 +76,7 @@ def train(
     partial = None if out is None else _partial(out)
     if partial is not None and not resume:
         shutil.rmtree(partial, ignore_errors=True)
-    model: Model = _method(method).train(corpus, settings, dev=dev, seed=seed, progress=progress, partial=partial)
+    model: Model = open_method(method).train(corpus, settings, dev=dev, seed=seed, progress=progress, partial=partial)
     if out is not None:
         progress.stage("saving")
         model.save(out, overwrite=overwrite)
@@ -91,7 +93,7 @@ def load(folder: str | Path) -> Model:
         return joined.load(reader, load)
     if reader.manifest.method not in METHODS:
         raise ModelError(f"{folder} was made by method {reader.manifest.method!r}, which this version of xmtc lacks")
-    model: Model = _method(reader.manifest.method).load(reader)
+    model: Model = open_method(reader.manifest.method).load(reader)
     return model
 
 
@@ -193,46 +195,6 @@ def rank_corpus(model: Model, corpus: Corpus, k: int, progress: Progress = SILEN
     return Ranking.stack(parts)
 
 
-def read_settings(
-    method: str | None = None,
-    config: Mapping[str, Any] | Settings | None = None,
-    recipe: str | Path | None = None,
-) -> tuple[str, Settings]:
-    """Return the method and the checked settings that `train` would use, before any data is read."""
-    layers: list[Mapping[str, Any]] = []
-    if recipe is not None:
-        named, settings = read_recipe(recipe)
-        if method is not None and method != named:
-            raise ConfigError(f"recipe {str(recipe)!r} is for method {named!r}, not {method!r}; leave one of them out")
-        method = named
-        layers.append(settings)
-    if isinstance(config, Settings):
-        config = config.model_dump()
-    if config is not None and not isinstance(config, Mapping):
-        raise ConfigError(f"config must be a mapping of settings; got {type(config).__name__}")
-    layers.append(config or {})
-    method = method or "linear"
-    return method, build(_method(method).Config, *layers)
-
-
-def read_recipe(recipe: str | Path) -> tuple[str, dict[str, Any]]:
-    """Return the method and the settings of a recipe, given by name ("linear/one-tree") or by path."""
-    folder = Path(str(files("xmtc") / "recipes"))
-    path = folder / f"{recipe}.toml"
-    if not path.is_file():
-        path = Path(recipe)
-        if not path.is_file():
-            known = [str(p.relative_to(folder).with_suffix("").as_posix()) for p in sorted(folder.rglob("*.toml"))]
-            hint = nearest(str(recipe), known) or f" Known: {', '.join(known)}."
-            raise ConfigError(f"no recipe {str(recipe)!r}.{hint}")
-    settings = read_toml(path)
-    method = settings.pop("method", None)
-    if not isinstance(method, str):
-        raise ConfigError(f'{path} names no method; begin it with a line such as method = "linear"')
-    _method(method)
-    return method, merge({}, settings)
-
-
 def check_out(out: str | Path, *, resume: bool = False, overwrite: bool = False) -> None:
     """Refuse, before any work, to train to a folder that holds a model, an interrupted run, or cannot be written."""
     if not str(out):
@@ -256,23 +218,10 @@ def _partial(out: str | Path) -> Path:
     return folder.with_name(f"{folder.name}.partial")
 
 
-def uses_dev(method: str) -> bool:
-    """Say whether a method stops early or chooses by dev documents; others need none."""
-    _method(method)
-    return method not in _WITHOUT_DEV
-
-
 def n_features(model: Model) -> int | None:
     """Return the number of features that a model ranks by; None if it ranks texts."""
     width: int | None = model.manifest.details["features"]
     return width
-
-
-def _method(name: str) -> Any:
-    if name not in METHODS:
-        hint = nearest(name, METHODS) or f" Known: {', '.join(METHODS)}."
-        raise ConfigError(f"unknown method {name!r}.{hint}")
-    return import_module(METHODS[name])
 
 
 def _finished(out: str | Path, method: str, config: Settings, corpus: Corpus, seed: int, progress: Progress) -> Model:
