@@ -1,0 +1,89 @@
+"""An approximate index over dense vectors, by usearch (the extra `neighbours`): graphs that are walked towards a query.
+
+Vectors enter; the index leaves as arrays of bytes, which may be memory maps. Each shard is a graph of its own, built
+by one thread, so that the same vectors give the same bytes on any number of threads. Finds candidates only: whoever
+searches computes their similarities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xmtc.core import parallel
+from xmtc.core.errors import ModelError
+
+SHARD = 1 << 17  # documents a graph
+VERSION = "usearch 1"  # changes whenever the same vectors would give other bytes
+_CONNECTIVITY = 16  # edges of a document; HNSW's M
+_BUILD_BREADTH = 128  # documents kept while edges are sought
+_SEARCH_BREADTH = 128  # the same while a query walks
+
+
+def installed() -> bool:
+    """Whether an index can be built and searched here."""
+    return find_spec("usearch") is not None
+
+
+def n_shards(n: int) -> int:
+    """Return the number of graphs for n documents."""
+    return len(parallel.blocks(n, SHARD))
+
+
+def build_shards(vectors: NDArray[np.float32]) -> list[NDArray[np.uint8]]:
+    """Build the index of vectors of length one; zero rows stay out of it."""
+
+    def build(block: tuple[int, int]) -> NDArray[np.uint8]:
+        first, last = block
+        rows = first + np.flatnonzero(vectors[first:last].any(axis=1))
+        index = _new(vectors.shape[1])
+        index.add(rows, vectors[rows], threads=1)
+        return np.frombuffer(index.save(), dtype=np.uint8)
+
+    return parallel.run(build, parallel.blocks(len(vectors), SHARD))
+
+
+def open_shards(shards: Sequence[NDArray[np.uint8]], width: int) -> list[Any]:
+    """Make the index searchable where it lies, without copying it."""
+    opened = []
+    for shard in shards:
+        index = _new(width)
+        try:
+            index.view(shard.data)
+        except (RuntimeError, ValueError, TypeError) as error:
+            raise ModelError(f"the neighbour index cannot be read ({error}); train or copy the model again") from None
+        if index.ndim != width:
+            raise ModelError(f"the neighbour index holds vectors of width {index.ndim}, not {width}; train again")
+        opened.append(index)
+    return opened
+
+
+def find_candidates(opened: Sequence[Any], queries: NDArray[np.float32], count: int) -> NDArray[np.int64]:
+    """Return up to `count` pool rows of each shard for each query, (queries × shards · count), -1 for none."""
+    found = np.full((len(queries), len(opened) * count), -1, dtype=np.int64)
+    for shard, index in enumerate(opened):
+        if not len(index):
+            continue
+        index.expansion_search = max(_SEARCH_BREADTH, 2 * count)
+        matches = index.search(queries, count, threads=parallel.n_threads())
+        keys = np.atleast_2d(matches.keys)  # of a single query, usearch gives a row without its axis
+        counts = matches.counts if len(queries) > 1 else np.array([keys.shape[1]])
+        there = np.arange(keys.shape[1]) < counts[:, None]
+        found[:, shard * count : shard * count + keys.shape[1]] = np.where(there, keys.astype(np.int64), -1)
+    return found
+
+
+def _new(width: int) -> Any:
+    return import_module("usearch.index").Index(
+        ndim=width,
+        metric="ip",
+        dtype="f16",  # candidates' similarities are computed anew from the vectors themselves
+        connectivity=_CONNECTIVITY,
+        expansion_add=_BUILD_BREADTH,
+        expansion_search=_SEARCH_BREADTH,
+    )
