@@ -88,13 +88,14 @@ def measure(job: Found, limits: Limits) -> dict[str, Any]:
     if train["trained"] or not record.is_file():
         record.write_text(json.dumps(train))
     else:  # this process only looked: who trained it, and how busy others were, is what was noted then
-        train = json.loads(record.read_text())
+        train = {**json.loads(record.read_text()), **{key: train[key] for key in ("encoder", "version")}}
     rank = run(sys.executable, "benchmarks.train_run", "rank", job, limits)
     return {
         "method": job["method"],
         "facts": train["facts"],
         "config": train["config"],
         "encoder": train["encoder"],
+        "version": train.get("version"),
         "data": {**train["data"], **rank["data"]},
         "curve": train["curve"],
         "sessions": train["sessions"],
@@ -109,13 +110,16 @@ def measure(job: Found, limits: Limits) -> dict[str, Any]:
 
 
 def title(result: dict[str, Any]) -> str:
-    """Say what ran, by the weights that ran: "LightXML on MiniLM, 6 layers, 48 tokens, 3 epochs"."""
+    """Say what ran, by the weights that ran: "X-BERT v1 on MiniLM, 6 layers, 48 tokens, 3 epochs"."""
     method = _TITLES.get(result["method"], result["method"])
+    if result.get("version") is not None:
+        method = f"{method} {result['version']}"
     if result["encoder"] is None:
         recipe = result["recipe"].rpartition("/")[2]
         return method if recipe == result["method"] else f"{method}, {recipe}"
     epochs = len(result["curve"])
-    return f"{method} on {result['encoder']}, {epochs} epoch{'s' if epochs > 1 else ''}"
+    trained = f", {epochs} epoch{'s' if epochs > 1 else ''}" if epochs else ""
+    return f"{method} on {result['encoder']}{trained}"
 
 
 def shown(recipe: str) -> str:

@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from xmtc.core.model import Model
 from xmtc.core.progress import SILENT
 from xmtc.core.ranking import Ranking
 from xmtc.data.read import splits
+from xmtc.linear.staged import StagedModel
 
 _ENCODERS = {
     "minilm": "MiniLM",
@@ -38,6 +40,11 @@ _ENCODERS = {
     "roberta-base": "RoBERTa base",
     "xlnet-base-cased": "XLNet base",
 }
+_VERSIONS = {
+    (("text", 3),): "v1",
+    (("pifa", 3),): "v2",
+    (("pifa", 3), ("text", 3)): "v3",
+}  # label vectors and how many members have them → the paper's name
 
 
 def train(job: Found) -> Found:
@@ -71,6 +78,7 @@ def train(job: Found) -> Found:
         "most_rss_mb": journal.peak_rss_mb(),
         "config": _public(model.manifest.config),
         "encoder": _encoder_in_words(model),
+        "version": _version_in_words(model),
         "curve": model.manifest.details.get("curve", []),
         "data": {**about, "label_ids": label_fingerprint(model.labels)},
         "model_mb": folder_mb(out),
@@ -146,22 +154,54 @@ def _report(
 
 
 def _public(config: dict[str, Any]) -> dict[str, Any]:
-    """The settings without this machine's paths: an encoder's folder is told by its last name."""
-    if "encoder" not in config:
-        return config
-    name = config["encoder"]["name"]
-    return {**config, "encoder": {**config["encoder"], "name": Path(name).name if Path(name).is_dir() else name}}
+    """The settings without this machine's paths: an encoder's folder and a file of vectors are told by their names."""
+    told = config
+    for part, key in (("encoder", "name"), ("cluster", "encoder"), ("words", "vectors")):
+        given = config.get(part, {}).get(key)
+        if isinstance(given, str) and Path(given).exists():
+            told = {**told, part: {**told[part], key: Path(given).name}}
+    return told
 
 
 def _encoder_in_words(model: Model) -> str | None:
-    """Which weights ran, such as "MiniLM, 6 layers, 48 tokens"; None for a method without an encoder."""
-    encoder = getattr(getattr(model, "network", None), "encoder", None)
+    """Which weights ran, such as "MiniLM, 6 layers, 48 tokens"; None for a method without an encoder.
+
+    Of a model in stages, what matches texts to clusters: an encoder, X-ttention, or a linear matcher.
+    """
+    config = model.manifest.config
+    if isinstance(model, StagedModel):
+        if config["match"]["kind"] == "linear":
+            return "a linear matcher"
+        if config["match"]["kind"] == "xttention":
+            sizes = config["xttention"]
+            return (
+                f"X-ttention, u = {sizes['hidden']}, r = {sizes['rows']}, MLP of {sizes['mlp']}, "
+                f"{config['words']['max_words']} words"
+            )
+    encoder = _find_encoder(model)
     if encoder is None:
         return None
-    settings = model.manifest.config["encoder"]
+    settings = config["encoder"]
     name = Path(settings["name"]).name
     layers = f"{encoder.n_layers} layer{'s' if encoder.n_layers > 1 else ''}"
     return f"{_ENCODERS.get(name, name)}, {layers}, {settings['max_length']} tokens"
+
+
+def _find_encoder(model: Model) -> Any:
+    """The encoder inside a model; of a model in stages, that of its first member's matcher."""
+    if isinstance(model, StagedModel):
+        matcher: Any = model.members[0].matcher
+        return matcher.network.body.encoder
+    return getattr(getattr(model, "network", None), "encoder", None)
+
+
+def _version_in_words(model: Model) -> str | None:
+    """Which members a model in stages has: v1, v2 and v3 as X-BERT's paper calls them; None for a single one."""
+    if not isinstance(model, StagedModel) or len(model.members) == 1:
+        return None
+    members = Counter(member["vectors"] for member in model.manifest.details["members"])
+    told = " and ".join(f"{n} by {kind}" for kind, n in members.items())
+    return _VERSIONS.get(tuple(sorted(members.items())), f"({told})")
 
 
 def _end_with(parent: int) -> None:

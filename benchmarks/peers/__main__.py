@@ -4,7 +4,8 @@
 
 Writes results/peers/<set>.json and the rivals' rankings. Run benchmarks.linear on the set first. A rival that cannot
 be installed or fails stands in the result with its error. With --only, what is known of other rivals is kept; with
---rescore none is trained, and the stored rankings are compared again.
+--rescore none is trained, and the stored rankings are compared again. pecos-xrt fine-tunes an encoder, for hours on a
+large set: it runs only when --only names it, and wants a longer --timeout.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ from benchmarks.process import Limits, PhaseError, run
 from benchmarks.sets import data_folder, locate
 from benchmarks.store import WIDTH, read_result, write_ranking, write_result
 from xmtc.core.errors import ConfigError, XmtcError, nearest
+from xmtc.neural.resolve import resolve
 
 
 def main() -> int:
     """Run the sets and rivals named on the command line."""
     parser = argparse.ArgumentParser(description="Train rivals and compare xmtc's linear method with them.")
-    parser.add_argument("--only", help=f"rivals to run, of {','.join(RIVALS)} (default: all)")
+    parser.add_argument("--only", help=f"rivals to run, of {','.join(RIVALS)} (default: all but the slow)")
     parser.add_argument("--work", help="folder of environments and models (default: $XMTC_CACHE/peers)")
     parser.add_argument("--rescore", action="store_true", help="train none; compare the stored rankings again")
     options = read_options(parser)
@@ -80,6 +82,7 @@ def _run_rival(name: str, rival: Rival, problem: Problem, work: Path, options: a
         "threads": options.threads,
         "seed": options.seed,
         "settings": rival.settings,
+        "encoder": None if rival.encoder is None else resolve(rival.encoder),
     }
     shutil.rmtree(model, ignore_errors=True)  # an earlier run's
     limits = Limits(options.timeout, options.patience)
@@ -87,7 +90,7 @@ def _run_rival(name: str, rival: Rival, problem: Problem, work: Path, options: a
     try:
         python = ready(rival, work)
         for phase in ("train", "predict"):
-            record[phase] = run(python, f"benchmarks.peers.drivers.{rival.name}", phase, job, limits)
+            record[phase] = run(python, f"benchmarks.peers.drivers.{rival.module}", phase, job, limits)
     except PhaseError as error:
         return {**record, "error": f"{phase}: {error}"}
     record["facts"] |= {key: record["train"].pop(key) for key in ("python", "packages")}
@@ -96,7 +99,7 @@ def _run_rival(name: str, rival: Rival, problem: Problem, work: Path, options: a
 
 
 def _choose(only: str | None) -> list[Rival]:
-    names = only.split(",") if only else list(RIVALS)
+    names = only.split(",") if only else [name for name, rival in RIVALS.items() if not rival.slow]
     for name in names:
         if name not in RIVALS:
             raise ConfigError(f"unknown rival {name!r}.{nearest(name, RIVALS) or ' Known: ' + ', '.join(RIVALS) + '.'}")

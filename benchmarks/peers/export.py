@@ -6,6 +6,7 @@ columns of Y are the labels that occur in train; a label first met in test canno
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from xmtc.methods.linear import Config
 class Problem:
     """One data set, as rivals see it (`folder`) and as it is scored (the rest)."""
 
-    folder: Path  # X.train.npz, Y.train.npz, X.test.npz
+    folder: Path  # X.train.npz, Y.train.npz, X.test.npz; texts.train.json and texts.test.json, of the same rows
     train: str  # fingerprints of the two splits
     test: str
     truth: sp.csr_matrix  # (test documents × label entries)
@@ -49,3 +50,5 @@ def _write_matrices(train: Texts | None, Y: sp.csr_matrix, test: Texts | None, f
     sp.save_npz(folder / "X.train.npz", sp.csr_matrix(X[labelled]), compressed=False)
     sp.save_npz(folder / "Y.train.npz", sp.csr_matrix(Y[labelled], dtype=np.float32), compressed=False)
     sp.save_npz(folder / "X.test.npz", sp.csr_matrix(tfidf.transform(test)), compressed=False)
+    for name, texts in (("texts.train.json", train.take(labelled)), ("texts.test.json", test)):
+        (folder / name).write_text(json.dumps(list(texts)), encoding="utf-8")

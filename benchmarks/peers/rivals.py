@@ -15,7 +15,7 @@ _PATIENCE = 1800  # seconds that an installation may take
 
 @dataclass(frozen=True)
 class Rival:
-    """One rival; `drivers/<name>.py` calls it."""
+    """One rival; `drivers/<module>.py` calls it."""
 
     name: str
     title: str
@@ -23,6 +23,13 @@ class Rival:
     check: str  # an import that succeeds when it is installed
     settings: dict[str, Any] = field(default_factory=dict)  # all else is the rival's own default
     notes: tuple[str, ...] = ()
+    encoder: str | None = None  # it begins with these weights, which xmtc finds
+    slow: bool = False  # runs only when it is named
+
+    @property
+    def module(self) -> str:
+        """Its driver's name."""
+        return self.name.replace("-", "_")
 
 
 RIVALS = {
@@ -46,6 +53,28 @@ RIVALS = {
             ("torch==2.13.0", "libpecos"),  # in one call: libpecos alone would bring another torch
             "from pecos.xmc.xlinear.model import XLinearModel",
             {"nr_splits": 16, "negative_sampling_scheme": "tfn", "threshold": 0.1, "beam_size": 10},
+        ),
+        Rival(
+            "pecos-xrt",
+            "PECOS XR-Transformer on MiniLM, 6 layers",
+            # it imports what later versions of transformers no longer have
+            ("torch==2.13.0", "libpecos", "transformers==4.46.3"),
+            "from pecos.xmc.xtransformer.model import XTransformer",
+            {
+                # of each set, as in recipes/xbert/*-cpu
+                "truncate_length": {"cooking": 32, "tate": 48, "eurlex57k": 128, "pydocs": 64},
+                "num_train_epochs": 2,
+                "batch_size": 32,
+                "learning_rate": 2e-4,
+                "beam_size": 10,
+            },
+            (
+                "it reads the texts too: tokenizing and its encoder are part of its times",
+                "its epochs are those of each level of its label tree",
+                "its learning rate is that of recipes/xbert/*-cpu, for its layers over clusters too",
+            ),
+            encoder="minilm",
+            slow=True,
         ),
         Rival(
             "napkinxc",

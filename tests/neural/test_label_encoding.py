@@ -10,6 +10,7 @@ from xmtc.core.texts import Texts
 from xmtc.features.label_index import IndexConfig
 from xmtc.features.label_vectors import pifa
 from xmtc.features.tfidf import Tfidf, TfidfConfig
+from xmtc.features.words import load_wordllama
 from xmtc.neural.embed import embed_by_words, embed_texts
 from xmtc.neural.encoder import EncoderConfig, load_encoder
 from xmtc.neural.label_encoding import LabelEncoding
@@ -38,6 +39,5 @@ def test_every_kind_of_vector(folder_of, tmp_path, monkeypatch, weighting):
     shares = 1 if weighting == "plain" else 1 / np.sqrt(np.maximum(np.diff(Y.indptr), 1))[:, None]
     neural = unit(Y.T @ (documents * shares))
     np.testing.assert_allclose(sp.csr_matrix(encoding.vectors("pifa-neural")).toarray(), neural, atol=1e-5)
-    by_words = encoding.vectors("words")
-    if by_words.shape[1] == encoder.width:  # wordllama is not installed
-        np.testing.assert_allclose(by_words, unit(embed_by_words(encoder, tokenizer)(names)), atol=1e-6)
+    static = load_wordllama() or embed_by_words(encoder, tokenizer)
+    np.testing.assert_allclose(encoding.vectors("words"), unit(static(names)), atol=1e-6)

@@ -1,7 +1,8 @@
-"""What all drivers share: matrices in, rankings out. Needs numpy and scipy, which every rival's environment has."""
+"""What all drivers share: matrices and texts in, rankings out. Needs numpy and scipy, which every environment has."""
 
 from __future__ import annotations
 
+import json
 import platform
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,12 @@ Job = dict[str, Any]
 def matrix(job: Job, name: str) -> sp.csr_matrix:
     """Read X.train, Y.train or X.test as float32."""
     return sp.csr_matrix(sp.load_npz(Path(job["data"], f"{name}.npz")), dtype=np.float32)
+
+
+def texts(job: Job, split: str) -> list[str]:
+    """Read the texts of the rows of X.train or X.test."""
+    found: list[str] = json.loads(Path(job["data"], f"texts.{split}.json").read_text(encoding="utf-8"))
+    return found
 
 
 def write_top(job: Job, rows: Sequence[Sequence[int]]) -> None:

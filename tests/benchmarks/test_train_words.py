@@ -1,0 +1,66 @@
+"""What a results table says of a model in stages: which matcher ran, on which weights, and of which members."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="neural matchers need torch")
+
+from benchmarks import train, train_run
+from tests.benchmarks.sets import all_texts, documents
+from tests.tiny import build_tiny
+from xmtc import api
+from xmtc.core.config import merge
+from xmtc.core.corpus import Corpus
+
+SMALL: dict[str, Any] = {
+    "cluster": {"count": 4, "vectors": ["pifa"]},
+    "tfidf": {"min_df": 1},
+    "words": {"width": 8, "max_words": 20},
+    "xttention": {"hidden": 8, "attention": 4, "rows": 2, "mlp": 16},
+    "train": {"epochs": 2, "batch_size": 16},
+}
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_tiny("bert", tmp_path_factory.mktemp("weights") / "tiny-bert", all_texts())
+
+
+@pytest.mark.parametrize(
+    ("kind", "cluster", "title"),
+    [
+        ("bert", {}, "X-BERT on tiny-bert, 2 layers, 16 tokens, 2 epochs"),
+        ("xttention", {}, "X-BERT on X-ttention, u = 8, r = 2, MLP of 16, 20 words, 2 epochs"),
+        ("linear", {}, "X-BERT on a linear matcher"),
+        ("linear", {"vectors": ["text"], "seeds": 3}, "X-BERT v1 on a linear matcher"),
+        ("linear", {"seeds": 3}, "X-BERT v2 on a linear matcher"),
+        ("linear", {"vectors": ["text", "pifa"], "seeds": 3}, "X-BERT v3 on a linear matcher"),
+        ("linear", {"seeds": 2}, "X-BERT (2 by pifa) on a linear matcher"),
+    ],
+)
+def test_title_says_what_ran(encoder: Path, kind: str, cluster: dict[str, Any], title: str) -> None:
+    texts, lists = zip(*documents(60, 0), strict=True)
+    given = {"match": {"kind": kind}, "encoder": {"name": str(encoder), "max_length": 16}, "cluster": cluster}
+    model = api.train(Corpus.from_lists(texts, lists), "xbert", merge(SMALL, given))
+    result = {
+        "method": "xbert",
+        "recipe": "xbert/tiny-cpu",
+        "encoder": train_run._encoder_in_words(model),
+        "version": train_run._version_in_words(model),
+        "curve": model.manifest.details["curve"],
+    }
+    assert train.title(result) == title
+    assert train_run._public(model.manifest.config)["encoder"]["name"] == "tiny-bert"
+
+
+def test_methods_without_stages_keep_their_words() -> None:
+    texts, lists = zip(*documents(30, 0), strict=True)
+    model = api.train(Corpus.from_lists(texts, lists), "linear")
+    assert train_run._encoder_in_words(model) is None
+    assert train_run._version_in_words(model) is None
+    assert train_run._public(model.manifest.config) == model.manifest.config
+    assert train.title({"method": "linear", "recipe": "linear", "encoder": None, "curve": []}) == "xmtc linear"
