@@ -1,4 +1,4 @@
-"""The two cases of benchmarks.neural_overhead, in processes of their own, and random documents of any size."""
+"""The cases of benchmarks.neural_overhead, in processes of their own, and random documents of any size."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
+from numpy.typing import NDArray
+from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks import machine
@@ -20,48 +22,69 @@ from xmtc.core.config import build, merge
 from xmtc.core.partition import Partition
 from xmtc.core.progress import Progress
 from xmtc.features.tokens import Tokens, tokenize
-from xmtc.methods import lightxml
+from xmtc.methods import aplc, lightxml, mexml
 from xmtc.neural.batches import Batch, collate, order_batches
-from xmtc.neural.encoder import TokenLayout, load_encoder
+from xmtc.neural.encoder import Encoder, TokenLayout, load_encoder
 from xmtc.neural.optimizer import RowSparseAdamW
+from xmtc.neural.prepare import NeuralConfig
+from xmtc.neural.schedule import factor
 from xmtc.neural.trainer import Group, TrainConfig, TrainingData, fit
 
 _SEED = 0
 _OPERATORS = 12  # of the profile
+Counts = NDArray[np.integer]  # documents of each label
+Assemble = Callable[[Encoder, Any, Counts], tuple[nn.Module, list[Group]]]  # encoder, settings → network, its groups
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
     """One network, and the batches that all three ways work through."""
 
-    network: lightxml.Network
+    network: nn.Module
     groups: list[Group]
     data: TrainingData
     config: TrainConfig
     batches: list[Batch]
 
     @classmethod
-    def prepare(cls, network: lightxml.Network, config: lightxml.Config, data: TrainingData) -> Problem:
-        train = config.train.model_copy(update={"epochs": 1})
-        order = order_batches(data.tokens.lengths, train.batch_size, _SEED, 0)  # as the trainer cuts them
+    def prepare(cls, network: nn.Module, groups: list[Group], data: TrainingData, config: TrainConfig) -> Problem:
+        config = config.model_copy(update={"epochs": 1})
+        order = order_batches(data.tokens.lengths, config.batch_size, _SEED, 0)  # as the trainer cuts them
         batches = [collate(rows, data.tokens, data.layout, data.Y) for rows in order]
-        return cls(network, lightxml._groups(network, config), data, train, batches)
+        return cls(network, groups, data, config, batches)
 
 
 def small(job: Found) -> Found:
     """The recipe lightxml/tate-cpu."""
-    _, settings = api.read_settings(recipe="lightxml/tate-cpu")
-    config = build(lightxml.Config, merge(settings.model_dump(), {"encoder": {"name": job["encoder"]}}))
-    corpus = api.read_corpus(job["data"], "train").compact()
-    n_documents = min(len(corpus), job["steps"] * config.train.batch_size)
-    rows = np.random.default_rng(_SEED).permutation(len(corpus))[:n_documents]
-    encoder, tokenizer = load_encoder(config.encoder)
-    some = corpus.take(rows)
-    n_labels = corpus.labels.n_labels
-    data = TrainingData(tokenize(list(some.texts or ()), tokenizer), some.Y[:, :n_labels].tocsr(), encoder.layout)
-    network = lightxml.Network(encoder, config, n_labels, None)
-    words = f"tate, {n_labels:,} labels, one layer over all; {_words(config)}"
-    return {"words": words, **_compare(Problem.prepare(network, config, data), job)}
+
+    def assemble(encoder: Encoder, config: lightxml.Config, counts: Counts) -> tuple[nn.Module, list[Group]]:
+        network = lightxml.Network(encoder, config, len(counts), None)
+        return network, lightxml._groups(network, config)
+
+    return _of_recipe("lightxml/tate-cpu", job, "one layer over all", assemble)
+
+
+def two_bands(job: Found) -> Found:
+    """The recipe aplc/tate-cpu."""
+
+    def assemble(encoder: Encoder, config: aplc.Config, counts: Counts) -> tuple[nn.Module, list[Group]]:
+        bands = aplc.cut_bands(counts, aplc.band_sizes(config.cluster, len(counts)))
+        network = aplc.Network(encoder, config, bands)
+        return network, aplc._groups(network, config)
+
+    return _of_recipe("aplc/tate-cpu", job, "in two even bands", assemble)
+
+
+def two_experts(job: Found) -> Found:
+    """The recipe mexml/tate-cpu."""
+
+    def assemble(encoder: Encoder, config: mexml.Config, counts: Counts) -> tuple[nn.Module, list[Group]]:
+        network = mexml.Network(encoder, config, len(counts), None)
+        network.counts.copy_(torch.from_numpy(counts))
+        network.diverse = True  # as in the later epochs
+        return network, mexml._groups(network, config)
+
+    return _of_recipe("mexml/tate-cpu", job, "two experts and the diversity loss", assemble)
 
 
 def large(job: Found) -> Found:
@@ -80,8 +103,25 @@ def large(job: Found) -> Found:
     n_documents, vocabulary = job["steps"] * job["batch"], encoder.embed_words().num_embeddings
     data = draw_documents(n_documents, job["tokens"], vocabulary, n_labels, encoder.layout, job["tokens"] // 2)
     network = lightxml.Network(encoder, config, n_labels, partition)
+    problem = Problem.prepare(network, lightxml._groups(network, config), data, config.train)
     words = f"synthetic, {n_labels:,} labels in {partition.n_clusters:,} clusters; {_words(config)}"
-    return {"words": words, **_compare(Problem.prepare(network, config, data), job)}
+    return {"words": words, **_compare(problem, job)}
+
+
+def _of_recipe(recipe: str, job: Found, how: str, assemble: Assemble) -> Found:
+    """A recipe for tate on as many of its documents as the steps take."""
+    _, settings = api.read_settings(recipe=recipe)
+    config: Any = build(type(settings), merge(settings.model_dump(), {"encoder": {"name": job["encoder"]}}))
+    corpus = api.read_corpus(job["data"], "train").compact()
+    n_documents = min(len(corpus), job["steps"] * config.train.batch_size)
+    rows = np.random.default_rng(_SEED).permutation(len(corpus))[:n_documents]
+    encoder, tokenizer = load_encoder(config.encoder)
+    some = corpus.take(rows)
+    n_labels = corpus.labels.n_labels
+    data = TrainingData(tokenize(list(some.texts or ()), tokenizer), some.Y[:, :n_labels].tocsr(), encoder.layout)
+    network, groups = assemble(encoder, config, corpus.labels.counts[:n_labels])
+    words = f"tate, {n_labels:,} labels, {how}; {_words(config)}"
+    return {"words": words, **_compare(Problem.prepare(network, groups, data, config.train), job)}
 
 
 def cut_evenly(n_labels: int, n_clusters: int) -> Partition:
@@ -171,7 +211,7 @@ def _bare(problem: Problem, stamps: Progress) -> None:
 
 
 def _by_hand(problem: Problem, stamps: Progress) -> None:
-    """The shortest loop that trains: the same network and optimizers, batches padded beforehand."""
+    """The shortest loop that trains the same: network, optimizers, schedule, clipping; batches padded beforehand."""
     dense, sparse = (
         [
             {"params": g.parameters, "lr": g.rate, "weight_decay": g.decay}
@@ -183,14 +223,22 @@ def _by_hand(problem: Problem, stamps: Progress) -> None:
     optimizers: list[torch.optim.Optimizer] = [torch.optim.AdamW(dense, fused=True)]
     if sparse:
         optimizers.append(RowSparseAdamW(sparse))
+    config, n_steps = problem.config, len(problem.batches)
+    schedules = [
+        torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: factor(config.schedule, step, n_steps, config.warmup))
+        for optimizer in optimizers
+    ]
     problem.network.train()
     for number, batch in enumerate(problem.batches, 1):
         total, count = problem.network.loss(batch)
         (total / count).backward()
-        for optimizer in optimizers:
+        if config.clip is not None:
+            torch.nn.utils.clip_grad_norm_(problem.network.parameters(), config.clip)
+        for optimizer, schedule in zip(optimizers, schedules, strict=True):
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-        stamps.step(number, len(problem.batches))
+            schedule.step()
+        stamps.step(number, n_steps)
 
 
 def _ours(problem: Problem, stamps: Progress) -> None:
@@ -231,9 +279,11 @@ class _Operators(Progress):
             ]
 
 
-def _words(config: lightxml.Config) -> str:
+def _words(config: NeuralConfig) -> str:
     return f"up to {config.encoder.max_length} tokens, {config.train.batch_size} documents a step"
 
 
+CASES: dict[str, Callable[[Found], Found]] = {"small": small, "large": large, "aplc": two_bands, "mexml": two_experts}
+
 if __name__ == "__main__":
-    serve({"small": small, "large": large})
+    serve(CASES)

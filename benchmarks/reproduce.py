@@ -4,9 +4,9 @@
 
 For those who have the published data and a GPU. DIR is the set's folder, in any layout that `xmtc inspect` knows. Its
 sizes are checked against the paper's before anything is trained; then recipes/<method>/<set>.toml is trained and scored
-against both truths, and the paper's figures stand beside ours. Where a set has several recipes, --recipe names one.
-What a paper published lies in published/<method>.toml: another method needs such a file and its recipes, and nothing
-here.
+against both truths, and the paper's figures stand beside ours. Where the paper and its authors' code differ there are
+<set>-paper.toml, which is taken, and <set>-repo.toml, which --recipe names. What a paper published lies in
+published/<method>.toml: another method needs such a file and its recipes, and nothing here.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.set not in published.sets:
             hint = nearest(options.set, published.sets) or f" Known: {', '.join(published.sets)}."
             raise ConfigError(f"no set {options.set!r} in what {published.title} published.{hint}")
-        recipe = options.recipe or _only_recipe(options.method, options.set)
+        recipe = options.recipe or _choose_recipe(options.method, options.set)
         method, settings = api.read_settings(options.method, None, recipe)
         _find_encoder(settings)
         told, wrong = check_sizes(Path(options.data), published.sets[options.set], published.sizes)
@@ -139,7 +139,9 @@ def _read_options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("method", metavar="METHOD", help="such as lightxml")
     parser.add_argument("set", metavar="SET", help="eurlex-4k, amazoncat-13k, wiki10-31k, wiki-500k or amazon-670k")
     parser.add_argument("--data", required=True, help="folder of the set")
-    parser.add_argument("--recipe", metavar="PATH", help="name or path of a recipe (default: METHOD/SET)")
+    parser.add_argument(
+        "--recipe", metavar="PATH", help="name or path of a recipe (default: METHOD/SET, else METHOD/SET-paper)"
+    )
     parser.add_argument("--published", metavar="PATH", help="what the paper says (default: published/METHOD.toml)")
     parser.add_argument("--anyway", action="store_true", help="train even if the sizes are not the paper's")
     add_run_options(parser)
@@ -155,11 +157,14 @@ def _published_path(method: str) -> Path:
     return _PUBLISHED / f"{method}.toml"
 
 
-def _only_recipe(method: str, name: str) -> str:
-    """The recipe of a set; of several, such as the paper's and its repository's, one must be named."""
+def _choose_recipe(method: str, name: str) -> str:
+    """The recipe of a set, or the paper's where its repository has other settings; of yet others one must be named."""
     folder = Path(str(files("xmtc") / "recipes" / method))
+    for stem in (name, f"{name}-paper"):
+        if (folder / f"{stem}.toml").is_file():
+            return f"{method}/{stem}"
     several = [f"{method}/{path.stem}" for path in sorted(folder.glob(f"{name}-*.toml"))]
-    if several and not (folder / f"{name}.toml").is_file():
+    if several:
         raise ConfigError(f"there are several recipes for {name}; name one with --recipe: {' or '.join(several)}")
     return f"{method}/{name}"
 

@@ -7,13 +7,16 @@ from statistics import median
 
 from benchmarks import linear_run
 from benchmarks.ablations.documents import read_test, read_training
-from benchmarks.ablations.study import Documents
+from benchmarks.ablations.study import KL, Documents
 from benchmarks.machine import Clock, folder_mb
 from benchmarks.process import Found, serve
 from xmtc import api
 from xmtc.core import metrics
+from xmtc.core.corpus import Corpus
+from xmtc.core.model import Model
 
 _ALONE = 200  # documents that are ranked one by one
+_BATCH = 64  # documents whose experts are compared at once
 
 
 def train(job: Found) -> Found:
@@ -58,9 +61,29 @@ def rank(job: Found) -> Found:
     return {
         "ms_in_batches": 1000 * together.seconds / len(corpus),
         "ms_one_by_one": median(alone),
-        "metrics": {**report.metrics, **stage},
+        "metrics": {**report.metrics, **stage, **_disagreement(model, aligned)},
         "n": report.n,
     }
+
+
+def _disagreement(model: Model, corpus: Corpus) -> dict[str, float]:
+    """The mean KL between the experts of a network that has several (ME-XML, Fig. 2b); nothing of other models."""
+    network = getattr(model, "network", None)
+    if len(getattr(network, "experts", ())) < 2:
+        return {}
+    import torch  # here, for arms without a network need none
+
+    from xmtc.features.tokens import tokenize
+    from xmtc.neural.batches import collate, order_batches
+
+    tokens = tokenize(list(corpus.texts or ()), model.tokenizer)
+    Y = corpus.Y[:, : model.labels.n_labels].tocsr()
+    total = count = 0.0
+    with torch.inference_mode():
+        for rows in order_batches(tokens.lengths, _BATCH, 0, 0, shuffle=False):
+            found = network.disagree(collate(rows, tokens, network.encoder.layout, Y))
+            total, count = total + float(found[0]), count + float(found[1])
+    return {KL: 1000 * total / max(1.0, count)}
 
 
 if __name__ == "__main__":

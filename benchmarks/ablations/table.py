@@ -132,8 +132,9 @@ def _arm_row(words: str, arm: str, claim: Claim, runs: Mapping[int, Mapping[str,
         cells.append(f"{_number(mean(values))}{spread}" if values else "–")
     for published in claim.published:
         who = f"{published.who[arm]}: " if arm in published.who else ""
-        values = [published.figures[arm][figure] for figure in _printed(published, claim)]
-        cells.append(who + " / ".join(_number(value) for value in values))
+        printed = published.figures.get(arm)
+        values = [] if printed is None else [printed[figure] for figure in _printed(published, claim)]
+        cells.append(who + " / ".join(_number(value) for value in values) if values else "–")
     return cells
 
 
@@ -150,8 +151,9 @@ def _difference_row(first: str, other: str, claim: Claim, results: Results) -> l
         told = signed(difference) + (f" ± {half:.2f}" if half is not None else "")
         cells.append(told if decided else f"{told} undecided")
     for published in claim.published:
-        ours, theirs = published.figures[first], published.figures[other]
-        cells.append(" / ".join(signed(ours[figure] - theirs[figure]) for figure in _printed(published, claim)))
+        printed = published.figures
+        known = _printed(published, claim) if first in printed and other in printed else []
+        cells.append(" / ".join(signed(printed[first][figure] - printed[other][figure]) for figure in known) or "–")
     return cells
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from benchmarks import neural_overhead_run as ways
 from tests.benchmarks.sets import all_texts, write_native
 from tests.tiny import build_tiny
 from xmtc.core.config import build
-from xmtc.methods import lightxml
-from xmtc.neural.encoder import load_encoder
+from xmtc.core.errors import ConfigError
+from xmtc.methods import aplc, lightxml, mexml
+from xmtc.neural.encoder import Encoder, load_encoder
 
 SIZES = {"labels": 50, "cluster": 8, "bottleneck": 6, "shortlist": 3, "batch": 4, "tokens": 12}
 
@@ -29,25 +31,41 @@ def encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return build_tiny("bert", tmp_path / "tiny-bert", all_texts(), layers=2)
 
 
-@pytest.mark.parametrize("mode", ["small", "large"])
-def test_the_loop_by_hand_trains_as_ours(encoder: Path, mode: str) -> None:
-    config = build(
-        lightxml.Config,
-        {
-            "encoder": {"name": str(encoder), "max_length": 12, "dropout": 0.0},
-            "head": {"mode": mode, "dropout": 0.0, "bottleneck": 6, "shortlist": 3},
-            "train": {"batch_size": 4},
-        },
-    )
-    loaded, _ = load_encoder(config.encoder)
+def _lightxml(encoder: Encoder, settings: dict[str, Any], mode: str) -> tuple[Any, Any, Any]:
+    over = {"head": {"mode": mode, "dropout": 0.0, "bottleneck": 6, "shortlist": 3}}
+    config = build(lightxml.Config, settings, over)
+    network = lightxml.Network(encoder, config, 50, None if mode == "small" else ways.cut_evenly(50, 7))
+    return network, config, lightxml._groups
+
+
+def _aplc(encoder: Encoder, settings: dict[str, Any]) -> tuple[Any, Any, Any]:
+    config = build(aplc.Config, settings, {"train": {"clip": 0.1}})
+    return aplc.Network(encoder, config, ways.cut_evenly(50, 2)), config, aplc._groups
+
+
+def _mexml(encoder: Encoder, settings: dict[str, Any]) -> tuple[Any, Any, Any]:
+    config = build(mexml.Config, settings, {"train": {"clip": 0.1, "warmup": 0.3}})
+    network = mexml.Network(encoder, config, 50, None)
+    network.diverse = True
+    return network, config, mexml._groups
+
+
+@pytest.mark.parametrize("case", ["small", "large", "aplc", "mexml"])
+def test_the_loop_by_hand_trains_as_ours(encoder: Path, case: str) -> None:
+    settings = {
+        "encoder": {"name": str(encoder), "max_length": 12, "dropout": 0.0},
+        "head": {"dropout": 0.0},
+        "train": {"batch_size": 4},
+    }
+    loaded, _ = load_encoder(build(lightxml.Config, settings).encoder)
     words = loaded.embed_words().num_embeddings
     data = ways.draw_documents(20, 12, words, 50, loaded.layout, shortest=6)
-    partition = None if mode == "small" else ways.cut_evenly(50, 7)
-    start = lightxml.Network(loaded, config, 50, partition)
+    assemble = {"aplc": _aplc, "mexml": _mexml}.get(case) or partial(_lightxml, mode=case)
+    start, config, groups = assemble(loaded, settings)
     networks = [copy.deepcopy(start) for _ in range(2)]
     for network, way in zip(networks, (ways._by_hand, ways._ours), strict=True):
         stamps = ways.Stamps()
-        way(ways.Problem.prepare(network, config, data), stamps)
+        way(ways.Problem.prepare(network, groups(network, config), data, config.train), stamps)
         assert len(stamps.times) == 5
         assert stamps.ms > 0
     moved = 0.0
@@ -57,12 +75,19 @@ def test_the_loop_by_hand_trains_as_ours(encoder: Path, mode: str) -> None:
     assert moved > 0.1
 
 
-def test_both_cases_become_a_table(encoder: Path, tmp_path: Path) -> None:
+def test_cases_become_a_table(encoder: Path, tmp_path: Path) -> None:
+    assert tuple(ways.CASES) == neural_overhead.CASES
     folder = write_native(tmp_path / "tate", {"train": 300, "test": 10})
     job: dict[str, Any] = {"encoder": str(encoder), "data": str(folder), "steps": 4, "rounds": 2, **SIZES}
     quiet = {"load_before": 0.1, "waited_s": 0.0, "others_cores": 0.5}
-    cases = {case: {**getattr(ways, case)(job), "peak_rss_mb": 1.0, "machine": quiet} for case in ("small", "large")}
-    for case in cases.values():
+    facts = {"commit": None, "dirty": True, "cpu": "a processor", "cores": 2, "ram_gb": 8.0, "system": "Linux"}
+    facts |= {"python": "3.11", "packages": {}, "threads": 1, "seed": 0}
+    measured = {"facts": facts, "steps": 4, "peak_rss_mb": 1.0, "machine": quiet}
+    assert neural_overhead.section() == []
+    cases = {name: {**case(job), **measured} for name, case in ways.CASES.items()}
+    cases["mexml"]["steps"] = 5
+    for name in ("mexml", "small", "aplc", "large"):  # in whatever order they are measured
+        case = cases[name]
         assert set(case["ms_a_step"]) == {"bare", "hand", "ours"}
         assert len(case["rounds"]) == 2
         ratio = case["ratios"]["hand"]
@@ -70,14 +95,25 @@ def test_both_cases_become_a_table(encoder: Path, tmp_path: Path) -> None:
         shares = [entry["percent"] for entry in case["profile"]]
         assert shares == sorted(shares, reverse=True)
         assert 20 < sum(shares) <= 100
-    facts = {"commit": None, "dirty": True, "cpu": "a processor", "cores": 2, "ram_gb": 8.0, "system": "Linux"}
-    facts |= {"python": "3.11", "packages": {}, "threads": 1, "seed": 0}
-    assert neural_overhead.section() == []
-    store.write_result(".", neural_overhead.NAME, {"facts": facts, "steps": 4, "rounds": 2, "cases": cases})
+        neural_overhead.record(name, case)
     page = "\n".join(neural_overhead.section())
-    assert "| large: synthetic, 50 labels in 7 clusters; up to 12 tokens, 4 documents a step |" in page
-    assert "| small: tate, 12 labels, one layer over all; up to 48 tokens, 64 documents a step |" in page
-    assert f"{cases['small']['ratios']['hand']['median']:.3f} [" in page
+    rows = [line.split(" |")[0] for line in page.splitlines() if " documents a step |" in line]
+    assert rows == [
+        "| small: tate, 12 labels, one layer over all; up to 48 tokens, 64 documents a step",
+        "| large: synthetic, 50 labels in 7 clusters; up to 12 tokens, 4 documents a step",
+        "| aplc: tate, 12 labels, in two even bands; up to 48 tokens, 64 documents a step",
+        "| mexml: tate, 12 labels, two experts and the diversity loss; up to 48 tokens, 64 documents a step",
+    ]
+    assert f"{cases['aplc']['ratios']['hand']['median']:.3f} [" in page
+    assert "- small, large, aplc: 2 rounds of 3 steps; a processor" in page
+    assert "- mexml: 2 rounds of 4 steps; a processor" in page
+
+
+def test_cases_are_chosen_by_name() -> None:
+    assert neural_overhead.choose("mexml,small") == ["mexml", "small"]
+    assert neural_overhead.choose(None) == list(neural_overhead.CASES)
+    with pytest.raises(ConfigError, match=r"--cases: there is no 'aplx'\. Did you mean 'aplc'\?"):
+        neural_overhead.choose("aplc,aplx")
 
 
 def test_labels_are_cut_into_even_clusters() -> None:

@@ -12,6 +12,7 @@ pytest.importorskip("torch", reason="neural recipes need torch")
 import xmtc
 from benchmarks import reproduce, store
 from tests.benchmarks.sets import N_LABELS, all_texts, write_raw_texts, write_recipe
+from xmtc import api
 from xmtc.core.config import read_toml
 
 pytestmark = pytest.mark.timeout(1800)  # two processes that load torch, on a machine that may be busy
@@ -111,12 +112,23 @@ def test_every_published_set_has_a_recipe_of_its_method() -> None:
             assert {read_toml(recipe)["method"] for recipe in found} == {path.stem}
 
 
-def test_of_several_recipes_one_must_be_named(
+def test_of_several_recipes_the_papers_is_taken_or_one_must_be_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "recipes" / "lightxml").mkdir(parents=True)
-    for variant in ("paper", "repo"):
-        (tmp_path / "recipes" / "lightxml" / f"eurlex-4k-{variant}.toml").write_text('method = "lightxml"\n')
+    folder = tmp_path / "recipes" / "lightxml"
+    folder.mkdir(parents=True)
     monkeypatch.setattr(reproduce, "files", lambda package: tmp_path)
+    for variant in ("long", "repo"):
+        (folder / f"eurlex-4k-{variant}.toml").write_text('method = "lightxml"\n')
     assert reproduce.main(["lightxml", "eurlex-4k", "--data", "."]) == 2
-    assert "--recipe: lightxml/eurlex-4k-paper or lightxml/eurlex-4k-repo" in capsys.readouterr().err
+    assert "--recipe: lightxml/eurlex-4k-long or lightxml/eurlex-4k-repo" in capsys.readouterr().err
+    for variant in ("eurlex-4k-paper", "eurlex-4k"):
+        (folder / f"{variant}.toml").write_text('method = "lightxml"\n')
+        assert reproduce._choose_recipe("lightxml", "eurlex-4k") == f"lightxml/{variant}"
+
+
+def test_every_published_set_needs_no_recipe_named() -> None:
+    for path in sorted((Path(reproduce.__file__).parent / "published").glob("*.toml")):
+        for name in reproduce.read_published(path).sets:
+            method, _ = api.read_settings(path.stem, None, reproduce._choose_recipe(path.stem, name))
+            assert method == path.stem

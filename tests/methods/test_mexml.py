@@ -269,6 +269,43 @@ def test_attention_of_a_label(encoders):
     assert alone.attend(batch, 4) is None
 
 
+TOPICS, NOISE = [f"topic{i}" for i in range(12)], [f"noise{i}" for i in range(20)]
+
+
+def planted(n, seed):
+    """Texts of one to three topics, each its label's only word, among noise.
+
+    Labels come and go independently, and one perceptron serves them all: whether a label fits shows only in what it
+    attends to, so it must attend to its word where that stands.
+    """
+    random = np.random.default_rng(seed)
+    texts, lists = [], []
+    for i in range(n):
+        labels = sorted({i % 12, *random.integers(0, 12, random.integers(0, 3)).tolist()})
+        words = [TOPICS[label] for label in labels] + [NOISE[j] for j in random.integers(0, 20, 4)]
+        random.shuffle(words)
+        texts.append(" ".join(words))
+        lists.append([TOPICS[label] for label in labels])
+    return xmtc.Corpus.from_lists(texts, lists)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "xlnet"])
+def test_labels_look_at_their_words(family, tmp_path):
+    corpus, unseen = planted(360, 0), planted(48, 1)
+    config = {
+        "experts": ["A-first"],
+        "encoder": {"name": str(build_tiny(family, tmp_path, TOPICS + NOISE)), "max_length": 16, "dropout": 0.0},
+        "head": {"initial_bias": -2},
+        "rate": {"encoder": 5e-3, "queries": 1e-2, "output": 5e-3},
+        "train": {"epochs": 20, "batch_size": 16, "warmup": 0.1},
+    }
+    model = xmtc.train(corpus, "mexml", config, dev=corpus)
+    assert xmtc.evaluate(model, unseen, intervals=False)["P@1"] > 70
+    looked_at = [model.explain(text, TOPICS[i % 12]).words(text, 1)[0][0] for i, text in enumerate(unseen.texts)]
+    # a label that looks anywhere finds its word once in five or six times
+    assert np.mean([word == TOPICS[i % 12] for i, word in enumerate(looked_at)]) > 0.6
+
+
 def test_experts_disagree(encoders):
     network, batch, tokens = network_and_batch(settings(encoders, experts=THREE))
     expected = 0.0

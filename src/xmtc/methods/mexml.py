@@ -34,12 +34,12 @@ from xmtc.neural.experts import (
     divergence,
     diversity_loss,
     locate_expert,
+    size_experts,
 )
 from xmtc.neural.label_attention import LabelAttention, start_from_names
 from xmtc.neural.model import NeuralModel, load_weights, read_partition
 from xmtc.neural.optimizer import Group, group_by_decay
-from xmtc.neural.plan import HeadSize
-from xmtc.neural.prepare import NeuralConfig, Prepared, prepare
+from xmtc.neural.prepare import NeuralConfig, prepare
 from xmtc.neural.trainer import fit
 
 METHOD = "mexml"
@@ -234,16 +234,19 @@ def train(
 ) -> NeuralModel:
     """Fine-tune an encoder and its experts on a corpus; the epoch that ranks dev best is kept."""
     ready = prepare(METHOD, corpus, config, dev, seed, progress)
-    for name in config.experts:
-        locate_expert(name, ready.encoder.n_layers)
+    head, experts = config.head, [locate_expert(name, ready.encoder.n_layers) for name in config.experts]
     partition = None
-    if config.head.shortlist:
+    if head.shortlist:
         progress.stage("clustering labels")
         partition = cluster_labels(ready.corpus, config.tfidf, config.cluster, seed)
-    ready.plan(_head_size(config, ready, partition))
-    network = Network(ready.encoder, config, ready.labels.n_labels, partition)
+    n_labels, reading = ready.labels.n_labels, config.encoder
+    shortlist = None if partition is None else (partition, head.shortlist or partition.n_clusters)
+    ready.plan(
+        size_experts(experts, ready.encoder.width, n_labels, reading.max_length, head.hidden, reading.mean, shortlist)
+    )
+    network = Network(ready.encoder, config, n_labels, partition)
     network.counts.copy_(torch.from_numpy(np.bincount(ready.data.Y.indices, minlength=network.n_labels).clip(1)))
-    if config.head.queries == "text":
+    if head.queries == "text":
         names = ready.labels.names[: network.n_labels]
         start_from_names(network.attention, names, ready.tokenizer, ready.encoder.embed_words().weight, progress)
 
@@ -274,24 +277,6 @@ def load(reader: FolderReader) -> NeuralModel:
     network = Network(encoder, config, labels.n_labels, partition)
     load_weights(network, reader)
     return NeuralModel(reader.manifest, labels, network, tokenizer)
-
-
-def _head_size(config: Config, ready: Prepared, partition: Partition | None) -> HeadSize:
-    width, n_labels, head = ready.encoder.width, ready.labels.n_labels, config.head
-    located = [locate_expert(name, ready.encoder.n_layers) for name in config.experts]
-    read = [len(layers) * (1 + config.encoder.mean) for kind, layers in located if kind == "D"]
-    n_attention = len(located) - len(read)
-    dense = sum((width * n + 1) * width + (width + 1) * n_labels for n in read)
-    dense += n_attention * (width + 2) * head.hidden
-    held = 3 * n_labels * len(located) + 3 * n_attention * config.encoder.max_length * head.hidden
-    table = n_attention * n_labels * width  # all queries
-    if partition is None:
-        return HeadSize(dense + table, 0, held, "take fewer experts, or score a shortlist (head.shortlist)")
-    chosen = min(head.shortlist or partition.n_clusters, partition.n_clusters)
-    candidates = chosen * int(np.diff(partition.starts).max())
-    dense += (2 * width + 1) * partition.n_clusters
-    held += 3 * partition.n_clusters + n_attention * 2 * candidates * width  # their queries, and gradients of these
-    return HeadSize(dense, table, held, "take fewer experts, or a smaller shortlist (head.shortlist, cluster.size)")
 
 
 def _groups(network: Network, config: Config) -> list[Group]:

@@ -1,7 +1,7 @@
 """Experts: which layers they read, the one that reads documents, what they are shown, and what they cost (ME-XML).
 
-Names such as A-1, D-12 or D-last enter with an encoder's depth, layers leave; logits of several experts enter, losses
-leave, one a document. The expert that attends to words is in label_attention.py. Knows no method's settings.
+Names such as A-1, D-12 or D-last enter with an encoder's depth, layers leave, and what their experts will take; logits
+of several experts enter, losses leave, one a document. The expert that attends to words is in label_attention.py.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from itertools import combinations
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -21,6 +22,7 @@ from xmtc.neural.batches import Batch
 from xmtc.neural.candidates import Clusters
 from xmtc.neural.dropout import Dropout
 from xmtc.neural.encoder import Encoded
+from xmtc.neural.plan import HeadSize
 from xmtc.neural.pooling import masked_mean
 
 _NAME = re.compile(r"([AD])-((?:\d+|first|middle|last)(?:\+(?:\d+|first|middle|last))*)")
@@ -54,6 +56,30 @@ def locate_expert(name: str, n_layers: int) -> tuple[str, tuple[int, ...]]:
                 f"experts: {name!r} reads layer {layer}, but the encoder has {n_layers}; its last is {kind}-last"
             )
     return kind, layers
+
+
+def size_experts(
+    experts: Sequence[tuple[str, tuple[int, ...]]],
+    width: int,
+    n_labels: int,
+    n_words: int,
+    hidden: int,
+    mean: bool,
+    shortlist: tuple[Partition, int] | None,
+) -> HeadSize:
+    """Return what located experts take, before they are built; shortlist: clusters, and how many of them are chosen."""
+    read = [len(layers) * (1 + mean) for kind, layers in experts if kind == "D"]
+    n_attention = len(experts) - len(read)
+    dense = sum((width * n + 1) * width + (width + 1) * n_labels for n in read) + n_attention * (width + 2) * hidden
+    held = 3 * n_labels * len(experts) + 3 * n_attention * n_words * hidden
+    table = n_attention * n_labels * width  # all queries
+    if shortlist is None:
+        return HeadSize(dense + table, 0, held, "take fewer experts, or score a shortlist (head.shortlist)")
+    partition, n_chosen = shortlist
+    candidates = min(n_chosen, partition.n_clusters) * int(np.diff(partition.starts).max())
+    dense += (2 * width + 1) * partition.n_clusters
+    held += 3 * partition.n_clusters + n_attention * 2 * candidates * width  # their queries, and gradients of these
+    return HeadSize(dense, table, held, "take fewer experts, or a smaller shortlist (head.shortlist, cluster.size)")
 
 
 class DocumentExpert(nn.Module):
