@@ -13,11 +13,12 @@ from typing import Any
 
 from xmtc.core.errors import ConfigError, nearest
 
-PAPERS = ("lightxml", "xbert")  # in the order of the tables
+PAPERS = ("lightxml", "xbert", "aplc", "mexml", "treader")  # in the order of the tables
 
 # figures that a claim may name, besides the metrics; the first two take the number of an epoch, from 1
 LOSS, DEV = "loss × 1000, epoch {}", "dev P@5, epoch {}"
 MODEL, BATCHES, ONE_BY_ONE = "model MB", "ms a document in batches", "ms a document alone"
+KL = "KL × 1000"  # between a network's experts, of the labels that documents have
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,10 @@ class Arm:
 
 @dataclass(frozen=True)
 class Published:
-    """Figures that the paper prints: arm → figure → value. `who` names what stood in an arm's place there."""
+    """Figures that the paper prints: arm → figure → value, of some arms or all.
+
+    `who` names what stood in an arm's place there.
+    """
 
     where: str  # table and row
     figures: Mapping[str, Mapping[str, float]]

@@ -9,7 +9,15 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import aplc_cost, large_step, mexml_memory, neural_overhead
+from benchmarks import (
+    aplc_cost,
+    large_step,
+    mexml_memory,
+    neural_overhead,
+    xbert_latency,
+    xbert_scale,
+    xttention_step,
+)
 from benchmarks.ablations import table as ablations
 from benchmarks.machine import ROOT
 from benchmarks.sets import SETS
@@ -43,7 +51,8 @@ _SCALING_HEAD = """# Scaling
 
 <!-- Written by `python -m benchmarks.tables` from benchmarks/results. Do not edit. -->
 
-What very many labels take. Texts and labels are random numbers: only time and memory are told, never accuracy."""
+What very many labels and large networks take. Texts and labels are drawn at random: only time and memory are told,
+never accuracy."""
 
 
 def main() -> int:
@@ -85,14 +94,17 @@ def render() -> str:
         of_set += neural_sections(name)
         if of_set:
             sections += [f"## {name}", *of_set]
-    for part in (ablations, neural_overhead, aplc_cost, mexml_memory):
+    for part in (ablations, neural_overhead, aplc_cost, mexml_memory, xbert_latency):
         sections += part.section()
     return "\n\n".join(sections) + "\n"
 
 
 def render_scaling() -> str:
     """Return the page on very many labels."""
-    return "\n\n".join([_SCALING_HEAD, *large_step.section()]) + "\n"
+    sections = [_SCALING_HEAD]
+    for part in (large_step, xbert_scale, xttention_step):
+        sections += part.section()
+    return "\n\n".join(sections) + "\n"
 
 
 def _names() -> list[str]:

@@ -60,3 +60,21 @@ def test_words_are_highlighted_on_a_terminal(monkeypatch: pytest.MonkeyPatch) ->
     assert isinstance(screen.file, io.StringIO)
     shown = screen.file.getvalue()
     assert "\x1b[1;32mfor\x1b[0m \x1b[1;31mand\x1b[0m \x1b[32mwords\x1b[0m" in shown
+
+
+def test_neighbours_and_scope_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Console(file=io.StringIO(), width=200, highlight=False)
+    monkeypatch.setattr(rankings, "out", lambda: screen)
+    labels = LabelSet.build([f"l{i:02d}" for i in range(25)])
+    scope = tuple((label, 0.04) for label in labels.ids)
+    found = Explanation("l00", 1.0, neighbours=(("d7", 0.875, ("l01", "l02")),), scope=scope)
+    rankings.print_explanations([found], "text", labels)
+    assert isinstance(screen.file, io.StringIO)
+    lines = screen.file.getvalue().splitlines()
+    assert "  like   0.88  d7: l01, l02" in lines
+    assert f"  scope  {' · '.join(labels.ids[:20])} and 5 more" in lines
+    assert rankings.explanation_json(found, "text", labels)["scope"][1] == {
+        "label": "l01",
+        "name": "l01",
+        "weight": 0.04,
+    }

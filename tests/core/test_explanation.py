@@ -16,5 +16,5 @@ def test_words_add_up_repeats_and_leave_out_what_pushes_down():
 
 def test_parts_that_a_method_lacks_are_empty():
     explanation = Explanation("sugar", 0.9, method="linear")
-    assert (explanation.spans, explanation.path, explanation.neighbours) == ((), (), ())
+    assert (explanation.spans, explanation.path, explanation.neighbours, explanation.scope) == ((), (), (), ())
     assert explanation.words(TEXT) == []

@@ -7,7 +7,7 @@ import pytest
 
 from xmtc.core.errors import ConfigError, DataError
 from xmtc.core.progress import Progress
-from xmtc.features.words import NUMBER, PAD, UNKNOWN, Words, WordsConfig, load_wordllama, word_vectors
+from xmtc.features.words import N_SPECIAL, NUMBER, PAD, UNKNOWN, Words, WordsConfig, load_wordllama, word_vectors
 
 TEXTS = ["The cat, the dog: 3.14 and 42!", "a CAT in 1_000 hats", "", "the 3rd cat"]
 
@@ -97,9 +97,46 @@ def test_without_wordllama_one_line_says_how_to_get_it():
         word_vectors(Words.fit(TEXTS, WordsConfig()), WordsConfig(vectors="wordllama"), 0)
 
 
-def test_vectors_from_wordllama():
+def test_vectors_from_wordllama(monkeypatch, tmp_path):
     pytest.importorskip("wordllama", reason="wordllama is not installed")
+    monkeypatch.setenv("HOME", str(tmp_path))  # no cache there
+
+    def connect(*arguments):
+        raise AssertionError("its vectors come with the package")
+
+    monkeypatch.setattr("socket.socket.connect", connect)
     words = Words.fit(TEXTS, WordsConfig())
-    vectors = word_vectors(words, WordsConfig(vectors="wordllama"), 0)
-    assert len(vectors) == len(words)
+    said = Said()
+    vectors = word_vectors(words, WordsConfig(vectors="wordllama"), 0, said)
+    assert vectors.shape == (len(words), 256)
     assert np.isfinite(vectors).all()
+    assert said.facts == [f"{len(words.vocabulary)} of {len(words.vocabulary)} words have a vector in wordllama"]
+    embed = load_wordllama()
+    ((cat,),) = words(["cat"])
+    np.testing.assert_allclose(vectors[cat], embed(["cat"])[0], rtol=1e-6)
+    near, far = (embed([word])[0] @ vectors[cat] / np.linalg.norm(embed([word])[0]) for word in ("kitten", "steel"))
+    assert near > far
+    assert not embed([""]).any()
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("The Cat, 3.14 and more", ["The", "Cat", "3.14"]),
+        ("Σίσυφος, İ北京 x", ["Σίσυφος", "İ", "北京"]),  # lowered, İ is a letter and a dot, and the dot ends a word
+        ("", [""]),
+        (" \n", [""]),
+    ],
+)
+def test_offsets_say_where_the_words_stand(text, parts):
+    words = Words.fit(TEXTS, WordsConfig(max_words=3))
+    assert [text[start:end] for start, end in words.offsets(text)] == parts
+    assert len(words([text])[0]) == len(parts)
+
+
+def test_vectors_from_a_function():
+    words = Words.fit(TEXTS, WordsConfig())
+    vectors = word_vectors(words, WordsConfig(vectors="encoder"), 0, embed=lambda texts: np.ones((len(texts), 3)))
+    assert (vectors[N_SPECIAL:] == 1).all()
+    with pytest.raises(ConfigError, match="cannot read 'encoder'"):
+        word_vectors(words, WordsConfig(vectors="encoder"), 0)

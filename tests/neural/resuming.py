@@ -14,13 +14,17 @@ import torch
 import torch._dynamo  # the optimizers would import it, in every child anew
 from safetensors.torch import save_file
 
-from tests.neural.toys import Toy, run
+from tests.neural.toys import Toy, documents, run
 from xmtc.core.progress import SILENT, Progress
+from xmtc.neural.schedule import Plateau
+
+STANDING_STILL = (documents(20, seed=1).tokens, lambda ranking: 1.0)  # dev, and the score of whatever is ranked
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "flat": ("flat", {}),
     "averaged": ("flat", {"average_from": 0, "average_every": 2}),
     "row-sparse": ("cluster", {"accumulate": 2}),
+    "plateau": ("flat", {"plateau": Plateau(factor=0.1), "dev": STANDING_STILL}),
 }
 
 

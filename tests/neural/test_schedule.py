@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xmtc.neural.schedule import Schedule, factor
+from xmtc.neural.schedule import Plateau, Schedule, factor
 
 
 def values(schedule: Schedule, n_steps: int, warmup: float) -> list[float]:
@@ -46,3 +46,9 @@ def test_agrees_with_transformers() -> None:
         assert factor("linear", step, 20, 0.25) == pytest.approx(optimizer.param_groups[0]["lr"])
         optimizer.step()
         theirs.step()
+
+
+def test_plateau_is_checked() -> None:
+    assert Plateau() == Plateau(epochs=1, factor=0.5)
+    with pytest.raises(ValueError, match="less than 1"):
+        Plateau(factor=1.0)

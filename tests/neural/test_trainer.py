@@ -16,7 +16,9 @@ from torch import Tensor, nn
 from tests.neural.toys import SEED, Toy, documents, precision, run
 from xmtc.core.errors import ConfigError, ModelError
 from xmtc.core.progress import Progress
+from xmtc.neural import optimizer, trainer
 from xmtc.neural.batches import Batch, collate, order_batches
+from xmtc.neural.schedule import Plateau
 from xmtc.neural.trainer import Group, TrainConfig, fit
 
 KINDS = ["flat", "cluster", "skips"]
@@ -112,6 +114,28 @@ def test_early_stopping(patience: int | None, epochs: int) -> None:
     scores = Scores(network, 10, 9, 11, 12, 12, 11, 99, 1, 1)
     curve = run(network, epochs=9, patience=patience, dev=(documents().tokens, scores))
     assert len(curve) == epochs
+
+
+@pytest.mark.parametrize(
+    ("plateau", "factors"),
+    [(None, [1] * 6), (Plateau(), [1, 1, 0.5, 0.5, 0.25, 0.125]), (Plateau(epochs=2, factor=0.1), [1] * 5 + [0.1])],
+)
+def test_rates_fall_when_dev_stands_still(plateau: Plateau | None, factors: list[float]) -> None:
+    """The rate of each epoch's first step, as the optimizer has it."""
+    network = Toy()
+    scores = Scores(network, 10, 9, 11, 11, 10, 9)
+    rates: list[float] = []
+    take = optimizer.take_step
+
+    def listen(optimizers: Any, *more: Any) -> None:
+        rates.append(optimizers[0].param_groups[0]["lr"])
+        take(optimizers, *more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer, "take_step", listen)
+        dev = (documents().tokens, scores)
+        run(network, epochs=6, schedule="constant", dev=dev, plateau=plateau)
+    assert rates[::11] == pytest.approx([0.02 * factor for factor in factors])
 
 
 def test_a_stopped_run_is_not_gone_on_with(tmp_path: Path) -> None:

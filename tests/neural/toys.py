@@ -93,7 +93,9 @@ def precision(data: TrainingData) -> Any:
 
 def run(network: Toy, partial: Path | None = None, **settings: Any) -> list[dict[str, Any]]:
     """Fit a toy on 41 documents, with dev, in batches of four: the last batch is one document."""
-    also = {name: settings.pop(name) for name in ("progress", "on_epoch", "identity", "dev") if name in settings}
+    also = {
+        name: settings.pop(name) for name in ("progress", "on_epoch", "identity", "dev", "plateau") if name in settings
+    }
     data, dev = documents(), documents(20, seed=1)
     return fit(
         network,

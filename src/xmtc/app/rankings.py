@@ -14,6 +14,7 @@ from xmtc.core.labels import LabelSet
 from xmtc.core.ranking import Ranking
 
 _WORDS = 8  # that an explanation lists
+_SCOPE = 20  # labels of a scope that are printed
 _SHOWN = 2000  # characters of a text that are printed
 
 
@@ -62,11 +63,15 @@ def explanation_json(explanation: Explanation, text: str, labels: LabelSet) -> d
             {"id": id, "similarity": similarity, "labels": list(names)}
             for id, similarity, names in explanation.neighbours
         ],
+        "scope": [
+            {"label": label, "name": labels.names[labels.position[label]], "weight": weight}
+            for label, weight in explanation.scope
+        ],
     }
 
 
 def print_explanations(explanations: Sequence[Explanation], text: str, labels: LabelSet) -> None:
-    """Print why each label was given: words, path and neighbours."""
+    """Print why each label was given: words, path, neighbours and scope."""
     console = out()
     if not explanations:
         console.print("the model gives this text no label")
@@ -81,6 +86,10 @@ def print_explanations(explanations: Sequence[Explanation], text: str, labels: L
             _print_field(console, "" if depth else "path", f"{score:+.2f}  {printable(cluster)}")
         for i, (id, similarity, names) in enumerate(explanation.neighbours):
             _print_field(console, "" if i else "like", f"{similarity:.2f}  {printable(id)}: {', '.join(names)}")
+        scope = [printable(labels.names[labels.position[label]]) for label, _ in explanation.scope]
+        if scope:
+            more = f" and {len(scope) - _SCOPE:,} more" if len(scope) > _SCOPE else ""
+            _print_field(console, "scope", " · ".join(scope[:_SCOPE]) + more)
 
 
 def _print_field(console: Console, name: str, value: str) -> None:

@@ -14,6 +14,7 @@ class Explanation:
     spans: tuple[tuple[int, int, float], ...] = ()  # (start, end, weight) in characters of the text; never overlapping
     path: tuple[tuple[str, float], ...] = ()  # (cluster, score) from the root down, the label itself last
     neighbours: tuple[tuple[str, float, tuple[str, ...]], ...] = ()  # (document id, similarity, its labels)
+    scope: tuple[tuple[str, float], ...] = ()  # (label or concept, weight) that the text was read with, heaviest first
     method: str = ""
 
     def words(self, text: str, n: int = 5) -> list[tuple[str, float]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from numpy.typing import NDArray
 from xmtc.core.cache import cached, key_of
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.texts import Texts
+
+if TYPE_CHECKING:  # scopes are made of neighbours, and these of tokens
+    from xmtc.features.scopes import Scopes
 
 Tokenize = Callable[[Sequence[str]], list[list[int]]]
 _BATCH = 1000  # texts a call
@@ -25,6 +29,7 @@ class Tokens:
 
     ids: NDArray[np.int32]
     offsets: NDArray[np.int64]
+    scopes: Scopes | None = None  # the labels that each document is read with, for a network that does so
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -59,4 +64,5 @@ def tokenize_once(texts: Texts, tokenizer: Tokenize, fingerprint: str, progress:
         return {"ids": tokens.ids, "offsets": tokens.offsets}
 
     key = key_of([fingerprint, texts.buffer, texts.offsets])
-    return Tokens(**cached("tokens", key, ("ids", "offsets"), compute))
+    found = cached("tokens", key, ("ids", "offsets"), compute)
+    return Tokens(found["ids"], found["offsets"])

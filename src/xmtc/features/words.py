@@ -26,6 +26,8 @@ from xmtc.core.errors import ConfigError, DataError
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.texts import Texts
 
+Embed = Callable[[list[str]], NDArray[np.float32]]
+
 PAD, UNKNOWN, NUMBER = 0, 1, 2
 N_SPECIAL = 3
 
@@ -69,6 +71,12 @@ class Words:
         """Turn texts into word numbers, at most max_words each; a text without words is one unknown word."""
         return [self._encode(text) or [UNKNOWN] for text in texts]
 
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """Return where each word that is read stands in a text, in characters; (0, 0) if there is none."""
+        places = [i for i, letter in enumerate(text) for _ in letter.lower()]  # a few letters grow when lowered
+        found = islice(_WORD.finditer(text.lower()), self.max_words)
+        return [(places[match.start()], places[match.end() - 1] + 1) for match in found] or [(0, 0)]
+
     def fingerprint(self) -> str:
         """Return a string that changes whenever the numbers could."""
         return f"words 1 {self.max_words} {key_of([self.vocabulary.buffer, self.vocabulary.offsets])}"
@@ -92,17 +100,19 @@ class Words:
         return [number_of.get(word) or (NUMBER if _NUMBER.fullmatch(word) else UNKNOWN) for word in found]
 
 
-def word_vectors(words: Words, config: WordsConfig, seed: int, progress: Progress = SILENT) -> NDArray[np.float32]:
+def word_vectors(
+    words: Words, config: WordsConfig, seed: int, progress: Progress = SILENT, embed: Embed | None = None
+) -> NDArray[np.float32]:
     """Return one row for each number of `words`; padding's is zero.
 
-    Random rows are normal with variance 1; a word that file or package does not know gets a random row of the spread
-    of the known ones.
+    Random rows are normal with variance 1; a word that file, package or encoder does not know gets a random row of
+    the spread of the known ones. `embed` is the encoder's function from words to vectors.
     """
     random = np.random.default_rng(seed)
     if config.vectors == "random":
         vectors = random.standard_normal((len(words), config.width), dtype=np.float32)
     else:
-        known = _wordllama_rows(words) if config.vectors == "wordllama" else _file_rows(Path(config.vectors), words)
+        known = _known_rows(words, config.vectors, embed)
         found = np.asarray(known.any(axis=1))
         if not found.any():
             raise ConfigError(f"{config.vectors} has a vector for none of the {len(words.vocabulary):,} words")
@@ -113,23 +123,29 @@ def word_vectors(words: Words, config: WordsConfig, seed: int, progress: Progres
     return vectors
 
 
-def load_wordllama() -> Callable[[list[str]], NDArray[np.float32]] | None:
+def load_wordllama() -> Embed | None:
     """Return WordLlama's function from texts to mean word vectors; None where the package is not installed."""
     if find_spec("wordllama") is None:
         return None
     try:
-        model = import_module("wordllama").WordLlama.load()
-    except Exception as error:  # it may look for its weights on the hub, whose client raises many kinds
+        package = import_module("wordllama")
+        # 0.4.0 looks for its tokenizer where it has none, then in the cache, then on the hub; its own folder, given as
+        # the cache, holds all that it needs
+        model = package.WordLlama.load(cache_dir=Path(str(package.__file__)).parent, disable_download=True)
+    except Exception as error:  # of a package that is not whole, or lacks one that it needs
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ConfigError(f"wordllama is installed, but cannot load its vectors: {reason[:120]}") from None
     return lambda texts: np.asarray(model.embed(texts), dtype=np.float32)
 
 
-def _wordllama_rows(words: Words) -> NDArray[np.float32]:
+def _known_rows(words: Words, vectors: str, embed: Embed | None) -> NDArray[np.float32]:
     """A row for each number; zero where nothing is known."""
-    embed = load_wordllama()
-    if embed is None:
-        raise ConfigError("words.vectors = wordllama, which is not installed: `pip install wordllama`")
+    if vectors == "wordllama":
+        embed = load_wordllama()
+        if embed is None:
+            raise ConfigError("words.vectors = wordllama, which is not installed: `pip install wordllama`")
+    elif vectors != "encoder" or embed is None:
+        return _file_rows(Path(vectors), words)
     vocabulary = list(words.vocabulary)
     parts = [embed(vocabulary[start : start + _BATCH]) for start in range(0, len(vocabulary), _BATCH)]
     width = parts[0].shape[1] if parts else 1

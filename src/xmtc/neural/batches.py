@@ -30,13 +30,16 @@ class Batch:
     rows: Tensor  # (B,) numbers of the documents
     positives: Tensor  # labels of all documents, one after another
     starts: Tensor  # (B + 1,)
+    scope: Tensor | None = None  # label entries that documents are read with, one document's after another's
+    scope_weights: Tensor | None = None  # of each
+    scope_starts: Tensor | None = None  # (B + 1,)
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def to(self, device: torch.device) -> Batch:
         """Return the batch on a device."""
-        moved = {name: value.to(device, non_blocking=True) for name, value in vars(self).items()}
+        moved = {name: value.to(device, non_blocking=True) for name, value in vars(self).items() if value is not None}
         return Batch(**moved)
 
     def dense_targets(self, n_labels: int) -> Tensor:
@@ -83,7 +86,7 @@ def share(batch: NDArray[np.int64], rank: int, world: int) -> NDArray[np.int64]:
 def collate(
     rows: Sequence[int] | NDArray[np.integer], tokens: Tokens, layout: TokenLayout, Y: sp.csr_matrix | None = None
 ) -> Batch:
-    """Pad the documents of `rows` and gather their labels, if there are any to learn from."""
+    """Pad the documents of `rows` and gather their labels, if there are any to learn from, and their scopes."""
     rows = np.asarray(rows, dtype=np.int64)
     documents = [tokens[int(row)] for row in rows]
     width = max((len(document) for document in documents), default=1)
@@ -98,4 +101,9 @@ def collate(
         labels = [Y.indices[Y.indptr[row] : Y.indptr[row + 1]].astype(np.int64) for row in rows]
     starts = np.cumsum([0, *(len(found) for found in labels)])
     positives = np.concatenate([*labels, np.empty(0, np.int64)])
-    return Batch(*(torch.from_numpy(part) for part in (ids, mask, rows, positives, starts)))
+    parts = [ids, mask, rows, positives, starts]
+    if tokens.scopes is not None:
+        entries, weights = zip(*(tokens.scopes[int(row)] for row in rows), strict=True)
+        parts += [np.concatenate(entries).astype(np.int64), np.concatenate(weights)]
+        parts.append(np.cumsum([0, *map(len, entries)]))
+    return Batch(*(torch.from_numpy(part) for part in parts))

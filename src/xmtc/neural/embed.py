@@ -40,13 +40,18 @@ def embed_texts(
     def compute() -> dict[str, NDArray[np.float32]]:
         tokens = tokenize_once(texts, tokenizer, tokenizer.fingerprint(), progress)
         progress.stage("embedding texts")
-        vectors = read_tokens(_Mean(encoder), tokens, encoder.layout, 1, encoder.width, progress)[1]
-        assert vectors is not None
-        return {"vectors": vectors}
+        return {"vectors": mean_states(encoder, tokens, progress)}
 
     weights = [weight.detach().cpu().numpy() for weight in encoder.state_dict().values()]
     key = key_of(["mean 1", tokenizer.fingerprint(), *weights, texts.buffer, texts.offsets])
     return cached("vectors", key, ("vectors",), compute)["vectors"]
+
+
+def mean_states(encoder: Encoder, tokens: Tokens, progress: Progress = SILENT) -> NDArray[np.float32]:
+    """Return the mean of the encoder's last layer for each document: (documents, d)."""
+    vectors = read_tokens(_Mean(encoder), tokens, encoder.layout, 1, encoder.width, progress)[1]
+    assert vectors is not None
+    return vectors
 
 
 def embed_by_words(encoder: Encoder, tokenizer: Tokenizer) -> Callable[[list[str]], NDArray[np.float32]]:

@@ -79,6 +79,11 @@ class Encoder(nn.Module):
         """Number of layers, the embeddings not counted."""
         return int(self.network.config.num_hidden_layers)
 
+    @property
+    def n_heads(self) -> int:
+        """Heads of attention in a layer; twelve, where the family does not say."""
+        return int(getattr(self.network.config, "num_attention_heads", 12))
+
     def forward(self, ids: Tensor, mask: Tensor) -> Encoded:
         """Encode padded ids (B, T); mask (B, T) is true at real tokens."""
         given: dict[str, Tensor] = {"input_ids": ids, "attention_mask": mask.long()}

@@ -18,11 +18,11 @@ from xmtc.core.labels import LabelSet
 from xmtc.core.model import Documents, check_k
 from xmtc.core.partition import Partition
 from xmtc.core.ranking import Ranking
-from xmtc.core.storage import FolderReader, Manifest, write_folder
+from xmtc.core.storage import FolderReader, FolderWriter, Manifest, write_folder
 from xmtc.core.texts import Texts
-from xmtc.features.tokens import tokenize
+from xmtc.features.tokens import Tokens, tokenize
 from xmtc.neural.batches import collate
-from xmtc.neural.encoder import Encoder, Tokenizer, save_encoder
+from xmtc.neural.encoder import Tokenizer, save_encoder
 from xmtc.neural.explain import explain_words
 from xmtc.neural.predictor import rank_tokens
 
@@ -49,17 +49,21 @@ class NeuralModel:
         for text in documents:
             if not isinstance(text, str):
                 raise ModelError(f"this model ranks texts: give a list of strings; got one of {text!r}")
-        tokens = tokenize(Texts.pack(documents), self.tokenizer)  # packed: tokenizers refuse lone surrogates
+        tokens = self.read(Texts.pack(documents))  # packed: tokenizers refuse lone surrogates
         return rank_tokens(self.network, tokens, self.network.encoder.layout, k)
+
+    def read(self, texts: Texts) -> Tokens:
+        """Return what the network is told of each text."""
+        return tokenize(texts, self.tokenizer)
 
     def explain(self, text: str, label: str) -> Explanation:
         """Say which words of a text a label attends to, or pushed it up or down, by gradient × input."""
         entry = self.labels.find(label)
         if entry >= self.labels.n_labels:
             raise DataError(f"label {label!r} has no training document, so the model never gives it")
-        text = Texts.pack([text])[0]
-        tokens = tokenize([text], self.tokenizer)
-        batch = collate([0], tokens, self.network.encoder.layout)
+        texts = Texts.pack([text])
+        text = texts[0]
+        batch = collate([0], self.read(texts), self.network.encoder.layout)
         batch = batch.to(next(self.network.parameters()).device)
         ranking = self.rank([text], self.labels.n_labels)
         found = ranking.scores[0][ranking.labels[0] == entry]
@@ -72,17 +76,20 @@ class NeuralModel:
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write the model folder, whole or not at all."""
-        encoder: Encoder = self.network.encoder
         with write_folder(folder, overwrite=overwrite) as out:
             out.labels(self.labels)
             out.tensors("network", {name: t.detach().cpu().numpy() for name, t in self.network.state_dict().items()})
-            save_encoder(encoder, self.tokenizer, out.folder / "encoder")
+            self.save_reader(out)
             out.manifest(self.manifest)
 
+    def save_reader(self, out: FolderWriter) -> None:
+        """Write what `read` needs, and the encoder's settings."""
+        save_encoder(self.network.encoder, self.tokenizer, out.folder / "encoder")
 
-def load_weights(network: nn.Module, reader: FolderReader) -> None:
+
+def load_weights(network: nn.Module, reader: FolderReader, name: str = "network") -> None:
     """Put the saved weights into a network of the same shape, ready to rank."""
-    network.load_state_dict({name: torch.from_numpy(array) for name, array in reader.tensors("network").items()})
+    network.load_state_dict({key: torch.from_numpy(array) for key, array in reader.tensors(name).items()})
     network.eval()
 
 

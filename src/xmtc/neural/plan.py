@@ -81,8 +81,8 @@ def plan_training(
     trained = n_encoders * (body - frozen) + head.dense
     n_documents, longest = len(lengths), int(lengths.max(initial=1))
     in_memory = min(-(-config.batch_size // config.accumulate), n_documents)
-    heads = int(getattr(encoder.network.config, "num_attention_heads", 12))
-    a_token = encoder.n_layers * (28 * encoder.width + 3 * heads * longest)  # what autograd keeps, by counting
+    # what autograd keeps of a token, by counting
+    a_token = encoder.n_layers * (28 * encoder.width + 3 * encoder.n_heads * longest)
     work = 6.0 * (body - words.numel()) * float(lengths.sum()) * n_encoders
     work += 6.0 * n_documents * (head.dense + head.activations)
     return Plan(

@@ -5,6 +5,7 @@ A corpus and settings enter; `Prepared` leaves, ready for the trainer. Knows no 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ class Prepared:
     tokenizer: Tokenizer
     data: TrainingData
     dev: tuple[Tokens, Score]
+    held: Corpus  # dev's documents
     config: NeuralConfig
     progress: Progress
 
@@ -63,9 +65,18 @@ class Prepared:
 
 
 def prepare(
-    method: str, corpus: Corpus, config: NeuralConfig, dev: Corpus | None, seed: int, progress: Progress
+    method: str,
+    corpus: Corpus,
+    config: NeuralConfig,
+    dev: Corpus | None,
+    seed: int,
+    progress: Progress,
+    load: Callable[[Corpus], tuple[Encoder, Tokenizer]] | None = None,
 ) -> Prepared:
-    """Check the corpus, load the encoder, hold out dev where none is given, and tokenize."""
+    """Check the corpus, hold out dev where none is given, load the encoder, and tokenize.
+
+    `load` makes another encoder than the one of the settings, from the documents to train on.
+    """
     for name, part in (("this corpus", corpus), ("dev", dev)):
         if part is not None and part.texts is None:
             raise DataError(f"{method} reads texts, and {name} has only features")
@@ -82,11 +93,14 @@ def prepare(
     corpus = corpus.take(np.flatnonzero(np.diff(corpus.Y[:, : labels.n_labels].tocsr().indptr)))
     if len(corpus) == 0:
         raise DataError("no document has a label; there is nothing to learn")
-    progress.stage("loading the encoder")
-    torch.manual_seed(seed)
-    encoder, tokenizer = load_encoder(config.encoder)
     if dev is None:
         corpus, dev = hold_out(corpus, config.train.dev_fraction, seed, progress)
+    torch.manual_seed(seed)
+    if load is None:
+        progress.stage("loading the encoder")
+        encoder, tokenizer = load_encoder(config.encoder)
+    else:
+        encoder, tokenizer = load(corpus)
     tokens, dev_tokens = (
         tokenize_once(Texts.pack(part.texts or ()), tokenizer, tokenizer.fingerprint(), progress)
         for part in (corpus, dev)
@@ -94,4 +108,4 @@ def prepare(
     score = scorer(dev, labels, manifest.n_documents, config.train.metric, config.propensity)
     Y = corpus.Y[:, : labels.n_labels].tocsr()
     data = TrainingData(tokens, Y, encoder.layout)
-    return Prepared(manifest, labels, corpus, encoder, tokenizer, data, (dev_tokens, score), config, progress)
+    return Prepared(manifest, labels, corpus, encoder, tokenizer, data, (dev_tokens, score), dev, config, progress)

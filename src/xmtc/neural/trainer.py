@@ -36,7 +36,7 @@ from xmtc.neural.log import RunLog
 from xmtc.neural.optimizer import Group as Group  # named here, too, for it is fit's argument
 from xmtc.neural.optimizer import build_optimizers, scale_gradients, take_step
 from xmtc.neural.predictor import rank_tokens
-from xmtc.neural.schedule import Schedule, factor
+from xmtc.neural.schedule import Plateau, Schedule, factor
 
 _TELL_SECONDS = 1.0  # between two readings of the loss
 
@@ -78,6 +78,7 @@ class _State:
     loss: float = 0.0  # sum over those batches
     best: float | None = None
     stale: int = 0  # epochs since the best
+    falls: int = 0  # of the rates, on plateaus
     averaged: int = 0
     curve: list[dict[str, Any]] = field(default_factory=list)
     scaler: dict[str, Any] | None = None  # of half precision
@@ -98,6 +99,7 @@ def fit(
     identity: Mapping[str, Any] | None = None,
     on_epoch: Callable[[int], None] | None = None,
     skips_parameters: bool = False,
+    plateau: Plateau | None = None,
     progress: Progress = SILENT,
 ) -> list[dict[str, Any]]:
     """Train `network` in place and return its curve: one entry an epoch, with the loss and the dev score.
@@ -105,8 +107,9 @@ def fit(
     dev: documents to choose the best epoch by, and a function from their ranking to a score. partial: folder of
     checkpoints, gone on from if it holds any of the same `identity`. on_epoch: told the number of each epoch before
     it begins, and of the one that a resumed run goes on with. skips_parameters: a step may leave parameters out.
+    plateau: how rates fall when dev stands still; they do not without it.
     """
-    run = _Run(network, groups, data, config, dev, seed, partial, identity or {}, skips_parameters, progress)
+    run = _Run(network, groups, data, config, dev, seed, partial, identity or {}, skips_parameters, plateau, progress)
     return run.train(on_epoch)
 
 
@@ -122,9 +125,11 @@ class _Run:
         partial: Path | None,
         identity: Mapping[str, Any],
         skips_parameters: bool,
+        plateau: Plateau | None,
         progress: Progress,
     ) -> None:
         self.accelerator = build_accelerator(config.precision, skips_parameters)
+        self.plateau = plateau
         self.network, self.data, self.config, self.dev, self.seed = network, data, config, dev, seed
         main = self.accelerator.is_main_process
         self.progress = progress if main else SILENT
@@ -187,6 +192,8 @@ class _Run:
         config, accelerator = self.config, self.accelerator
         rank, world = accelerator.process_index, accelerator.num_processes
         scale = factor(config.schedule, self.state.step, self.n_steps, config.warmup)
+        if self.plateau is not None:
+            scale *= self.plateau.factor**self.state.falls
         for group, rate in zip(self.groups, self.rates, strict=True):
             group["lr"] = rate * scale
         # dropout is a function of (seed, step, rank): a resumed run draws what it would have drawn
@@ -240,6 +247,8 @@ class _Run:
                 self.best = self._weights()
             else:
                 state.stale += 1
+                if self.plateau is not None and state.stale % self.plateau.epochs == 0:
+                    state.falls += 1
             self.progress.say(f"epoch {epoch + 1}: loss {entry['loss']:.5f}, {self.config.metric} {score:.2f} on dev")
         self.log.write(step=state.step, **entry)
         state.curve.append(entry)
