@@ -181,6 +181,8 @@ def _encoder_in_words(model: Model) -> str | None:
     encoder = _find_encoder(model)
     if encoder is None:
         return None
+    if encoder.n_layers == 0:
+        return f"word vectors, {config['words']['max_words']} words"
     settings = config["encoder"]
     name = Path(settings["name"]).name
     layers = f"{encoder.n_layers} layer{'s' if encoder.n_layers > 1 else ''}"

@@ -13,6 +13,7 @@ from benchmarks import (
     aplc_cost,
     large_step,
     mexml_memory,
+    neighbours,
     neural_overhead,
     xbert_latency,
     xbert_scale,
@@ -94,7 +95,7 @@ def render() -> str:
         of_set += neural_sections(name)
         if of_set:
             sections += [f"## {name}", *of_set]
-    for part in (ablations, neural_overhead, aplc_cost, mexml_memory, xbert_latency):
+    for part in (ablations, neural_overhead, aplc_cost, mexml_memory, xbert_latency, neighbours):
         sections += part.section()
     return "\n\n".join(sections) + "\n"
 

@@ -1,0 +1,22 @@
+"""TReaderXML on long texts: configurations 0, 1 and 6 of Table 3 on EURLEX57K, whose labels have a hierarchy."""
+
+from __future__ import annotations
+
+from benchmarks.ablations.study import Documents, Study
+from benchmarks.ablations.treader import SHARED, build_arms, claim_table_3
+from xmtc.core.config import merge
+
+_WORDS, _EPOCHS = 128, 4
+_LONG = merge(SHARED, {"words": {"max_words": _WORDS}, "train": {"epochs": _EPOCHS}})
+_RAN = f"TReaderXML on MiniLM's word embeddings, {_WORDS} words, mean of the states, {_EPOCHS} epochs"
+
+STUDY = Study(
+    paper="treader_eurlex57k",
+    title="TReaderXML (Wang et al., 2022), long texts",
+    documents=Documents(set="eurlex57k"),
+    arms=build_arms(_LONG, 0, 1, 6),
+    claims=(
+        claim_table_3("teacher knowledge, long texts", "As above, on EURLEX57K.", 1, 0, ran=_RAN),
+        claim_table_3("reading, long texts", "As above, on EURLEX57K.", 6, 1, 0, ran=_RAN),
+    ),
+)
