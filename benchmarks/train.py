@@ -35,7 +35,14 @@ PACKAGES = (
     *("torch", "transformers", "tokenizers", "accelerate", "safetensors"),
 )
 _SPARSE = 5  # of these packages, so many are all that the linear method uses
-_TITLES = {"linear": "xmtc linear", "lightxml": "LightXML", "aplc": "APLC", "mexml": "ME-XML", "xbert": "X-BERT"}
+_TITLES = {
+    "linear": "xmtc linear",
+    "lightxml": "LightXML",
+    "aplc": "APLC",
+    "mexml": "ME-XML",
+    "xbert": "X-BERT",
+    "treader": "TReaderXML",
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
