@@ -262,8 +262,8 @@ def test_explains_by_the_words_of_the_label(model):
         planted = {f"topic{i}word0", f"topic{i}word1"}
         first += words[:1] != [] and words[0] in planted
         both += set(words) == planted
-    assert first >= 10
-    assert both >= 8
+    assert first >= 8  # by chance 5
+    assert both >= 6  # by chance 1
 
 
 def test_one_document_and_one_label(method):
