@@ -17,8 +17,9 @@ help:
 demo: $(INSTALLED)
 	$(BIN)/xmtc demo
 
+# Two processes, each on one core: most tests are too small to use more, and threads of both would be in each other's way.
 test: lint
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check
