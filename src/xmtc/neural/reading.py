@@ -51,6 +51,9 @@ class Attention(nn.Module):
         self.heads, self.d_k, self.causal = heads, width // heads, causal
         self.qkv = nn.Linear(width, 3 * heads * self.d_k, bias=False)  # W^q, W^k and W^v of all heads
         self.join = nn.Linear(heads * self.d_k, width, bias=False)  # W^MH
+        # torch's own first weights let each of the three layers in a row pass a third of what it reads
+        for weight in (*self.qkv.weight.chunk(3), self.join.weight):
+            nn.init.xavier_uniform_(weight)
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
         """(B, T, d) and (B, T) → (B, T, d)."""
