@@ -88,9 +88,7 @@ TREADER = {
     "train": {"epochs": 50, "batch_size": 8, "schedule": "linear", "warmup": 0.1, "metric": "nDCG@5"},
 }
 METHODS["treader (words)"] = TREADER
-METHODS["treader (bert)"] = merge(
-    TREADER, {"text": "encoder", "neighbours": {"vectors": "tfidf"}, "train": {"epochs": 70}}
-)
+METHODS["treader (bert)"] = merge(TREADER, {"text": "encoder", "neighbours": {"vectors": "tfidf"}})
 METHODS["treader (xlnet)"] = merge(
     TREADER, {"text": "encoder", "encoder": {"name": "xlnet"}, "neighbours": {"vectors": "encoder"}}
 )
@@ -140,6 +138,11 @@ def same(one: Ranking, two: Ranking) -> bool:
     return one.labels.tobytes() == two.labels.tobytes() and one.scores.tobytes() == two.scores.tobytes()
 
 
+def briefly(config):
+    """The settings, with as few epochs as a test needs that asks no accuracy."""
+    return merge(config, {"train": {"epochs": 3}}) if "train" in config else config
+
+
 def test_overfits(model):
     data = corpus()
     kept = data.take(np.arange(64))
@@ -159,10 +162,8 @@ def test_saves_and_reloads_to_identical_rankings(model, tmp_path):
 
 def test_repeats_under_a_seed_to_the_byte(method, tmp_path):
     method_name, config = method
-    if "train" in config:
-        config = merge(config, {"train": {"epochs": 3}})
     for name in ("one", "two"):
-        xmtc.train(corpus(), method_name, config, seed=5, out=tmp_path / name)
+        xmtc.train(corpus(), method_name, briefly(config), seed=5, out=tmp_path / name)
     files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file())
     assert files
     for file in files:
@@ -268,7 +269,7 @@ def test_explains_by_the_words_of_the_label(model):
 
 def test_one_document_and_one_label(method):
     name, config = method
-    model = xmtc.train(xmtc.Corpus.from_lists(["one two"], [["only"]]), name, config)
+    model = xmtc.train(xmtc.Corpus.from_lists(["one two"], [["only"]]), name, briefly(config))
     assert model.rank(["one", "three"], 2).named(model.labels)[0][0][0] == "only"
 
 
@@ -276,7 +277,7 @@ def test_labels_without_documents(method):
     """After holding documents out, some labels of the set have none left."""
     name, config = method
     kept = corpus().take(np.arange(12))
-    model = xmtc.train(kept, name, config)
+    model = xmtc.train(kept, name, briefly(config))
     assert model.labels.n_labels == (kept.labels.counts > 0).sum() < 24
     assert len(model.labels) == len(kept.labels)
     assert (model.labels.counts[: model.labels.n_labels] > 0).all()
