@@ -45,3 +45,42 @@ def test_pydocs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = xmtc("inspect", tmp_path / "docs", "--json").json
     counts = [f"{found['splits'][split]['documents']:,} {split}" for split in ("train", "test")]
     assert result.out.startswith(f"{tmp_path / 'docs'}: {', '.join(counts)} documents, ")
+
+
+def test_convert(data: Path, model: Path, tmp_path: Path) -> None:
+    result = xmtc("data", "convert", data, "--out", tmp_path / "lib", "--to", "libmultilabel")
+    assert result.code == 0
+    assert result.out == f"{tmp_path / 'lib'}: layout libmultilabel, 120 train, 40 test documents, 6 labels\n"
+    told = f"warning: {tmp_path / 'lib'}: the libmultilabel layout does not hold label names, the hierarchy of labels\n"
+    assert result.err == told
+    assert xmtc("inspect", tmp_path / "lib").out.splitlines()[0] == f"{tmp_path / 'lib'}: layout libmultilabel"
+    before, after = (xmtc("evaluate", model, folder, "--json").json for folder in (data, tmp_path / "lib"))
+    assert before["metrics"] == after["metrics"]  # labels are joined by their strings
+
+
+def test_convert_with_a_vocabulary(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rdflib")
+    monkeypatch.setenv("XMTC_CACHE", str(tmp_path / "cache"))
+    concepts = "".join(f'<http://x.org/t{i}> a s:Concept ; s:prefLabel "N{i}"@fi, "E{i}"@en .\n' for i in range(1, 10))
+    (tmp_path / "v.ttl").write_text("@prefix s: <http://www.w3.org/2004/02/skos/core#> .\n" + concepts)
+    options = ["--to", "native", "--labels", tmp_path / "v.ttl", "--language"]
+    assert xmtc("data", "convert", data, "--out", tmp_path / "out", *options, "fi").code == 0
+    assert '{"label": "t1", "name": "N1"}' in (tmp_path / "out" / "labels.jsonl").read_text().splitlines()
+    message = fails("data", "convert", data, "--out", tmp_path / "other", *options, "fn")
+    assert message.endswith("names nothing in 'fn'; it has en, fi.")
+
+
+def test_convert_refuses_in_one_line(data: Path, tmp_path: Path) -> None:
+    def convert(*options: object) -> str:
+        return fails("data", "convert", data, "--out", tmp_path / "out", *options)
+
+    assert convert("--to", "navite") == "error: no layout 'navite' to write. Did you mean 'native'?"
+    assert "Known: native, " in convert("--to", "xyz")
+    assert "has texts but no features, which the xml-repository layout needs" in convert("--to", "xml-repository")
+    assert "cannot read" in convert("--to", "native", "--labels", tmp_path / "none.ttl")
+    assert "cannot tell the format" in convert("--to", "native", "--labels", data)
+    assert "--labels is empty" in convert("--to", "native", "--labels", "")
+    assert "leave the language out" in convert("--to", "native", "--language", "de")
+    assert "--to" in fails("data", "convert", data, "--out", tmp_path / "out")
+    assert "not empty" in fails("data", "convert", data, "--out", data, "--to", "csv")
+    assert "does not exist" in fails("data", "convert", tmp_path / "no", "--out", tmp_path / "out", "--to", "csv")

@@ -1,4 +1,4 @@
-"""xmtc data: makes data sets in the native layout."""
+"""xmtc data: makes data sets, and converts them from one layout to another."""
 
 from __future__ import annotations
 
@@ -44,3 +44,49 @@ def synthetic(
         progress.stage("writing documents")
         build_synthetic(out, documents, labels, seed, progress.step)
     print(f"{out}: {documents:,} documents, {labels:,} labels, seed {seed}")
+
+
+def convert(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SRC", callback=check_path, help="Folder or file in any layout, or hf:owner/name; see docs/DATA.md."
+        ),
+    ],
+    out: _Folder,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="LAYOUT",
+            help="native, csv, tsv, parquet, attentionxml, xbert, xtransformer, pecos, aplc, libmultilabel, annif, "
+            "xml-repository, xml-repository-sparse or xml-repository-texts.",
+        ),
+    ],
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels",
+            metavar="FILE",
+            callback=check_path,
+            help="Names and parents of labels, in place of SRC's own: a labels.jsonl or a SKOS vocabulary "
+            "(.ttl, .rdf, .nt, .jsonld).",
+        ),
+    ] = None,
+    language: Annotated[
+        str | None,
+        typer.Option("--language", metavar="TAG", help="Of the names of a SKOS vocabulary, such as de."),
+    ] = None,
+) -> None:
+    """Write a data set in another layout.
+
+    Splits, documents and the strings of their labels stay; what the layout cannot hold besides is told in one line.
+    """
+    from xmtc.app.progress import show_progress
+    from xmtc.data.convert import convert as convert_data
+
+    with show_progress() as progress:
+        progress.stage("reading and writing documents")
+        done = convert_data(source, out, to, labels=labels, language=language)
+    counts = ", ".join(f"{n:,} {split}" for split, n in done.documents.items())
+    print(f"{out}: layout {to}, {counts} documents, {done.n_labels:,} labels")

@@ -1,25 +1,59 @@
-"""Labels file: what is known of each label → Concepts. Knows no documents.
+"""Labels: what a labels file or a vocabulary knows of each label → Described. Knows no documents.
 
 A labels file has one `{"label", "name"?, "alternatives"?, "description"?, "parents"?}` a line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from xmtc.core.errors import DataError
 from xmtc.core.labels import Concept
 from xmtc.data.lines import open_lines
 from xmtc.data.rows import as_id, as_ids, json_objects, optional, require
 
+LABELS = "labels.jsonl"
 
-class Described(NamedTuple):
-    """The concepts of a labels file, and how many parents it names without describing them."""
 
-    concepts: list[Concept]
-    undescribed: int
+@dataclass(frozen=True)
+class Described:
+    """The concepts of a labels file or vocabulary, and what in it looks wrong."""
+
+    concepts: Sequence[Concept] = ()
+    undescribed: int = 0  # parents that are named but not described
+    circles: int = 0  # parents left out because the hierarchy ran in a circle
+    codes: Sequence[Mapping[str, str]] = ()  # shorter ways to call the concepts, such as notations: concept → code
+    retired: Collection[str] = ()  # concepts that no document should be given any more
+
+    def join(self, labels: Collection[str]) -> list[Concept]:
+        """Return the concepts under the strings that documents call them by.
+
+        Where documents use none of the concepts' own ids, a vocabulary's URIs say, the codes that fit most labels take
+        their place. Retired concepts stay only where a document has them.
+        """
+        used = set(labels)
+        ids = [concept.id for concept in self.concepts]
+        code: Mapping[str, str] = {}
+        if self.codes and used.isdisjoint(ids):
+            code = max(self.codes, key=lambda code: len(used.intersection(code.values())))
+            code = {} if used.isdisjoint(code.values()) else code
+        joined = [_recode(concept, code) for concept in self.concepts] if code else list(self.concepts)
+        retired = {code.get(id, id) for id in self.retired} - used
+        return [concept for concept in joined if concept.id not in retired]
+
+    def oddities(self) -> dict[str, int]:
+        """Return what its owner may want to know, counted."""
+        return {
+            "parents that the labels file does not describe": self.undescribed,
+            "concepts in a circle, without the parent that closed it": self.circles,
+        }
+
+
+def _recode(concept: Concept, code: Mapping[str, str]) -> Concept:
+    parents = tuple(code.get(parent, parent) for parent in concept.parents)
+    return replace(concept, id=code.get(concept.id, concept.id), parents=parents)
 
 
 def read_concepts(path: Path) -> Described:
@@ -44,7 +78,7 @@ def read_concepts(path: Path) -> Described:
     if circle:
         raise DataError(f"{path}: the hierarchy runs in a circle: {' → '.join(circle)}; remove one of these parents")
     named = {parent for concept in concepts.values() for parent in concept.parents}
-    return Described(list(concepts.values()), len(named - concepts.keys()))
+    return Described(list(concepts.values()), undescribed=len(named - concepts.keys()))
 
 
 def find_circle(concepts: Iterable[Concept]) -> list[str]:

@@ -70,7 +70,7 @@ def describe(path: str | Path) -> Description:
             train_texts = texts
     labels = label_sets[0]
     counts = np.sort(labels.counts[labels.counts > 0])[::-1]
-    return Description(detect(path), figures, _bins(counts), _zipf(counts), _hierarchy(labels))
+    return Description(detect(path), figures, _bins(counts), zipf_points(counts), _hierarchy(labels))
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,8 @@ def _bins(counts: NDArray[np.int64]) -> dict[str, int]:
     return dict(zip(BINS, found[1:].tolist(), strict=True))
 
 
-def _zipf(counts: NDArray[np.int64]) -> list[tuple[int, int]]:
+def zipf_points(counts: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Return (rank, documents) of some labels, evenly spread on a log scale; `counts` fall."""
     ranks = np.unique(np.geomspace(1, len(counts), num=32).round().astype(int))
     return [(int(rank), int(counts[rank - 1])) for rank in ranks]
 

@@ -17,17 +17,29 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
 from xmtc.core.labels import Concept, LabelSet
 from xmtc.core.texts import Texts, TextsBuilder
+from xmtc.data.concepts import Described
 from xmtc.data.rows import Row
+
+NOTHING = Described()
 
 
 class DataWarning(UserWarning):
     """Something in the data that was kept, but that its owner may want to know."""
 
 
-def gather(rows: Iterable[Row], source: str, concepts: Iterable[Concept] = (), undescribed: int = 0) -> Corpus:
+def gather(
+    rows: Iterable[Row],
+    source: str,
+    concepts: Iterable[Concept] = (),
+    *,
+    known: Described = NOTHING,
+    X: sp.csr_matrix | None = None,
+    kept: Mapping[str, int] | None = None,
+) -> Corpus:
     """Make a corpus of rows with texts, streaming; `source` names the file in errors.
 
-    `undescribed` counts parents that the labels file names without describing them.
+    `concepts` is what the layout's own files say of labels; a labels file or vocabulary, `known`, says it better.
+    `kept` counts what a warning shall tell besides; it is looked at when all rows are read.
     """
     texts, ids = TextsBuilder(), TextsBuilder()
     id_hashes = array("q")
@@ -49,12 +61,42 @@ def gather(rows: Iterable[Row], source: str, concepts: Iterable[Concept] = (), u
         np.asarray(ends, dtype=np.int64),
         ids=ids.build(),
         texts=texts.build(),
+        X=X,
+        known=known,
         concepts=concepts,
         kept={
             "empty texts": empty,
             "duplicate ids": len(id_hashes) - len(np.unique(np.asarray(id_hashes))),
-            "parents that the labels file does not describe": undescribed,
+            **(kept or {}),
         },
+    )
+
+
+def gather_features(
+    X: sp.csr_matrix,
+    labels: NDArray[np.integer],
+    ends: NDArray[np.integer],
+    source: str,
+    known: Described = NOTHING,
+    *,
+    concepts: Iterable[Concept] = (),
+    names: Sequence[str] | None = None,
+    kept: Mapping[str, int] | None = None,
+) -> Corpus:
+    """Make a corpus of feature rows; row i has the labels with the numbers `labels[ends[i]:ends[i + 1]]`.
+
+    A label is called by its name, or by its number where there are no names.
+    """
+    used, codes = np.unique(labels, return_inverse=True)
+    return assemble(
+        source,
+        [str(label) if names is None else names[label] for label in used.tolist()],
+        codes.astype(np.int32),
+        ends.astype(np.int64),
+        X=X,
+        known=known,
+        concepts=concepts,
+        kept={"documents without features": int((np.diff(X.indptr) == 0).sum()), **(kept or {})},
     )
 
 
@@ -67,6 +109,7 @@ def assemble(
     ids: Texts | None = None,
     texts: Texts | None = None,
     X: sp.csr_matrix | None = None,
+    known: Described = NOTHING,
     concepts: Iterable[Concept] = (),
     kept: Mapping[str, int],
 ) -> Corpus:
@@ -79,13 +122,13 @@ def assemble(
         raise DataError(f"{source} holds no documents; check that it is the right file")
     if len(codes) == 0:
         raise DataError(f"{source}: none of the {n} documents has a label; check that the labels are in this file")
-    labels = LabelSet.build(vocabulary, concepts)
+    labels = LabelSet.build(vocabulary, [*concepts, *known.join(vocabulary)])
     place = np.fromiter((labels.position[label] for label in vocabulary), dtype=np.int32, count=len(vocabulary))
     Y = sp.csr_matrix((np.ones(len(codes), dtype=np.float32), place[codes], ends), shape=(n, len(labels)))
     Y.sum_duplicates()
     Y.data[:] = 1
     counts = np.bincount(Y.indices, minlength=len(labels))
-    _warn(source, {"documents without labels": int((np.diff(Y.indptr) == 0).sum()), **kept})
+    _warn(source, {"documents without labels": int((np.diff(Y.indptr) == 0).sum()), **kept, **known.oddities()})
     return Corpus(ids or Texts.pack(map(str, range(n))), texts, X, Y, labels.with_counts(counts))
 
 

@@ -1,4 +1,4 @@
-"""Layout: how one family of files is recognised and read. `read.py` tries all layouts in order."""
+"""Layout: how one family of files is recognised, read and written. `read.py` tries all layouts in order."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
+from xmtc.data.concepts import Described
 
 SPLITS = ("train", "dev", "test")
 FILE = ""  # the one "split" of DATA that is a file, not a folder
@@ -15,18 +16,36 @@ FILE = ""  # the one "split" of DATA that is a file, not a folder
 Files = tuple[Path, ...]
 Needed = Mapping[str, tuple[tuple[str, ...], ...]]  # split → the files it needs, each by its names, the best first
 
+# what a data set may have and a layout may lack → the words it is told in
+HOLDABLE = {
+    "texts": "texts",
+    "line breaks": "line breaks and tabs in texts (now spaces)",
+    "carriage returns": "carriage returns before line breaks",
+    "features": "features",
+    "document ids": "document ids",
+    "label names": "label names",
+    "descriptions": "alternative names and descriptions of labels",
+    "hierarchy": "the hierarchy of labels",
+}
+TEXTS, FEATURES = frozenset({"texts"}), frozenset({"features"})
+DESCRIBED = frozenset({"label names", "descriptions", "hierarchy"})  # what a labels file holds
+
 
 @dataclass(frozen=True)
 class Layout:
     """`find` names the files of each split of a folder (or of `FILE`, for a file), or nothing if it is not this layout.
 
-    `read` turns the files of one split into a corpus; it sees no other split. `needed` is for layouts that keep a split
-    in several files: it lets a folder that lacks one of them be told so.
+    `read` turns the files of one split, and what a labels file or vocabulary says of the labels, into a corpus; it sees
+    no other split. `write` writes the splits of a data set into a folder; None for what is only read. `needed` is for
+    layouts that keep a split in several files: it lets a folder that lacks one of them be told so.
     """
 
     name: str
     find: Callable[[Path], Mapping[str, Files]]
-    read: Callable[[Files], Corpus]
+    read: Callable[[Files, Described], Corpus]
+    write: Callable[[Mapping[str, Corpus], Path], None] | None = None
+    holds: frozenset[str] = frozenset()  # of HOLDABLE; documents, their order and their labels are held by all
+    takes: frozenset[str] = TEXTS  # documents must come as one of these
     needed: Needed = field(default_factory=dict)
 
 

@@ -11,29 +11,26 @@ from functools import partial
 from pathlib import Path
 
 from xmtc.core.corpus import Corpus
-from xmtc.data.concepts import Described, read_concepts
+from xmtc.data.concepts import Described
 from xmtc.data.gather import gather
-from xmtc.data.layout import FILE, SPLITS, Files, Layout, find_file, suffix
+from xmtc.data.layout import DESCRIBED, FILE, SPLITS, Files, Layout, find_file, suffix
 from xmtc.data.lines import open_lines
 from xmtc.data.rows import Row, jsonl_rows
-
-LABELS = "labels.jsonl"
+from xmtc.data.write import write_native
 
 
 def find_splits(path: Path, ending: str) -> Mapping[str, Files]:
-    """Return the files of each split `train<ending>` … of a folder, with its labels file; or the file itself."""
+    """Return the file of each split `train<ending>` … of a folder; or the file itself."""
     if path.is_file():
         return {FILE: (path,)} if suffix(path) == ending else {}
-    labels = find_file(path, LABELS)
     found = {split: find_file(path, f"{split}{ending}") for split in SPLITS}
-    return {split: (file, labels) if labels else (file,) for split, file in found.items() if file}
+    return {split: (file,) for split, file in found.items() if file}
 
 
-def read_split(files: Files, rows: Callable[[Path], Iterator[Row]]) -> Corpus:
-    """Read one split: its documents, and the labels file if there is one."""
-    documents, *labels = files
-    described = read_concepts(labels[0]) if labels else Described([], 0)
-    return gather(rows(documents), str(documents), *described)
+def read_split(files: Files, known: Described, rows: Callable[[Path], Iterator[Row]]) -> Corpus:
+    """Read one split, a file of rows."""
+    (documents,) = files
+    return gather(rows(documents), str(documents), known=known)
 
 
 def iter_jsonl(path: Path, labelled: bool = True) -> Iterator[Row]:
@@ -42,4 +39,15 @@ def iter_jsonl(path: Path, labelled: bool = True) -> Iterator[Row]:
     return jsonl_rows(lines, lines.mistake, labelled)
 
 
-LAYOUT = Layout("native", partial(find_splits, ending=".jsonl"), partial(read_split, rows=iter_jsonl))
+def write(corpora: Mapping[str, Corpus], folder: Path) -> None:
+    """Write the splits of a data set into a new or empty folder."""
+    write_native(corpora.items(), folder)
+
+
+LAYOUT = Layout(
+    "native",
+    partial(find_splits, ending=".jsonl"),
+    partial(read_split, rows=iter_jsonl),
+    write,
+    DESCRIBED | {"texts", "line breaks", "carriage returns", "document ids"},
+)

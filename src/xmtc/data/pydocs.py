@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 from xmtc.core.errors import DataError, nearest
 from xmtc.core.labels import Concept
-from xmtc.data.native import LABELS
+from xmtc.data.concepts import LABELS
 from xmtc.data.rows import Row
 from xmtc.data.write import new_folder, open_whole, write_concepts, write_rows
 

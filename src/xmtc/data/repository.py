@@ -7,21 +7,21 @@ file alone. New (Parabel, pyxclib): trn_X_Xf.txt begins with `N D`, then `f:v â€
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from xmtc.core.corpus import Corpus
-from xmtc.data.gather import assemble
-from xmtc.data.layout import FILE, SPLITS, Files, Layout, find_file, find_together, suffix
+from xmtc.data.concepts import Described
+from xmtc.data.gather import gather_features
+from xmtc.data.layout import FEATURES, FILE, SPLITS, Files, Layout, find_file, find_together, suffix
 from xmtc.data.lines import open_lines
 from xmtc.data.svmlight import offsets, read_header, read_rows
+from xmtc.data.write import check_labels, document_rows, open_whole
 
-PREFIXES = {"train": "trn", "test": "tst"}  # the newer distributions' names of the splits
+PREFIXES = {"train": "trn", "dev": "val", "test": "tst"}  # the newer distributions' names of the splits
 _NEW_FILES = {split: ((f"{prefix}_X_Xf.txt",), (f"{prefix}_X_Y.txt",)) for split, prefix in PREFIXES.items()}
 
 
@@ -33,15 +33,15 @@ def find_old(path: Path) -> Mapping[str, Files]:
     return {split: (file,) for split, file in found.items() if file}
 
 
-def read_old(files: Files) -> Corpus:
+def read_old(files: Files, known: Described) -> Corpus:
     """Read `N D L` and rows of labels and features."""
     lines = open_lines(files[0])
     n, width, n_labels = read_header(lines, "documents", "features", "labels")
     rows = read_rows(lines, n, width, n_labels)
-    return _corpus(lines.name, rows.matrix(width), rows.labels, offsets(rows.n_labels))
+    return gather_features(rows.matrix(width), rows.labels, offsets(rows.n_labels), lines.name, known)
 
 
-def read_new(files: Files) -> Corpus:
+def read_new(files: Files, known: Described) -> Corpus:
     """Read features and labels from two files with as many rows."""
     features, labels = map(open_lines, files)
     n, width = read_header(features, "documents", "features")
@@ -56,20 +56,55 @@ def read_new(files: Files) -> Corpus:
             "row i of both must be the same document",
             min(n, m) + 2,
         )
-    return _corpus(labels.name, X, truth.indices, truth.indptr)
+    return gather_features(X, truth.indices, truth.indptr, labels.name, known)
 
 
-def _corpus(source: str, X: sp.csr_matrix, labels: NDArray[np.int32], ends: NDArray[np.integer]) -> Corpus:
-    used, codes = np.unique(labels, return_inverse=True)
-    return assemble(
-        source,
-        [str(label) for label in used.tolist()],
-        codes.astype(np.int32),
-        ends.astype(np.int64),
-        X=X,
-        kept={"documents without features": int((np.diff(X.indptr) == 0).sum())},
-    )
+def write_old(corpora: Mapping[str, Corpus], folder: Path) -> None:
+    """Write `N D L` and rows of labels and features."""
+    n_labels = _count_labels(corpora, "xml-repository")
+    for split, corpus in corpora.items():
+        assert corpus.X is not None  # the layout takes nothing else
+        with open_whole(folder / f"{split}.txt") as file:
+            file.write(f"{len(corpus)} {corpus.X.shape[1]} {n_labels}\n".encode())
+            for row, pairs in zip(document_rows(corpus), _pairs(corpus.X), strict=True):
+                file.write(f"{','.join(row.labels)} {pairs}\n".encode())
 
 
-OLD = Layout("xml-repository", find_old, read_old)
-NEW = Layout("xml-repository-sparse", partial(find_together, needed=_NEW_FILES), read_new, _NEW_FILES)
+def write_new(corpora: Mapping[str, Corpus], folder: Path) -> None:
+    """Write features and labels to two files."""
+    n_labels = _count_labels(corpora, "xml-repository-sparse")
+    for split, corpus in corpora.items():
+        assert corpus.X is not None  # the layout takes nothing else
+        with open_whole(folder / f"{PREFIXES[split]}_X_Xf.txt") as file:
+            file.write(f"{len(corpus)} {corpus.X.shape[1]}\n".encode())
+            file.writelines(f"{pairs}\n".encode() for pairs in _pairs(corpus.X))
+        with open_whole(folder / f"{PREFIXES[split]}_X_Y.txt") as file:
+            file.write(f"{len(corpus)} {n_labels}\n".encode())
+            for row in document_rows(corpus):
+                file.write(f"{' '.join(f'{label}:1' for label in row.labels)}\n".encode())
+
+
+def _count_labels(corpora: Mapping[str, Corpus], layout: str) -> int:
+    """One more than the highest label; labels that are not numbers are refused."""
+    check_labels(corpora, layout, r"0|[1-9][0-9]{0,8}", "calls labels by their numbers, 0, 1, 2, â€¦")
+    used = [corpus.labels.ids[: corpus.labels.n_labels] for corpus in corpora.values()]
+    return 1 + max(int(label) for labels in used for label in labels)
+
+
+def _pairs(X: sp.csr_matrix) -> Iterator[str]:
+    """The features of each row, with the digits that a float32 needs."""
+    for start, stop in zip(X.indptr[:-1].tolist(), X.indptr[1:].tolist(), strict=True):
+        columns, values = X.indices[start:stop].tolist(), X.data[start:stop].tolist()
+        yield " ".join(f"{column}:{value:.9g}" for column, value in zip(columns, values, strict=True))
+
+
+OLD = Layout("xml-repository", find_old, read_old, write_old, FEATURES, FEATURES)
+NEW = Layout(
+    "xml-repository-sparse",
+    partial(find_together, needed=_NEW_FILES),
+    read_new,
+    write_new,
+    FEATURES,
+    FEATURES,
+    needed=_NEW_FILES,
+)

@@ -6,26 +6,28 @@ has `uid`, its id, and `title`, its name. A document's text is its title and its
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
 from xmtc.core.corpus import Corpus
 from xmtc.core.labels import Concept
+from xmtc.data.concepts import Described
 from xmtc.data.gather import gather
 from xmtc.data.layout import Files, Layout, find_together
 from xmtc.data.lines import open_lines
 from xmtc.data.repository import PREFIXES
 from xmtc.data.rows import Row, as_id, json_objects, kind, make_row, optional, require
+from xmtc.data.write import document_rows, number_labels, open_whole, write_object
 
 _NEEDED = {split: ((f"{prefix}.json",), ("lbl.json",)) for split, prefix in PREFIXES.items()}
 
 
-def read(files: Files) -> Corpus:
+def read(files: Files, known: Described) -> Corpus:
     """Read the labels, then the documents that point at them."""
     documents, labels = files
     concepts = list(_concepts(labels))
-    return gather(_rows(documents, concepts), str(documents), concepts)
+    return gather(_rows(documents, concepts), str(documents), known=known, concepts=concepts)
 
 
 def _concepts(path: Path) -> Iterator[Concept]:
@@ -58,4 +60,24 @@ def _rows(path: Path, concepts: list[Concept]) -> Iterator[Row]:
         yield make_row(fields.get("uid"), text, [concepts[target].id for target in targets], lines.mistake)
 
 
-LAYOUT = Layout("xml-repository-texts", partial(find_together, needed=_NEEDED), read, _NEEDED)
+def write(corpora: Mapping[str, Corpus], folder: Path) -> None:
+    """Write the labels, then the documents that point at them; a text goes whole into the title."""
+    labels = number_labels(corpora.values())
+    with open_whole(folder / "lbl.json") as file:
+        for label in labels.values():
+            write_object(file, {"uid": label.id, "title": label.name})
+    for split, corpus in corpora.items():
+        with open_whole(folder / f"{PREFIXES[split]}.json") as file:
+            for row in document_rows(corpus):
+                targets = [labels[label].number for label in row.labels]
+                write_object(file, {"uid": row.id, "title": row.text, "content": "", "target_ind": targets})
+
+
+LAYOUT = Layout(
+    "xml-repository-texts",
+    partial(find_together, needed=_NEEDED),
+    read,
+    write,
+    frozenset({"texts", "line breaks", "carriage returns", "document ids", "label names"}),
+    needed=_NEEDED,
+)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from xmtc.core.errors import DataError
 from xmtc.core.labels import Concept
 from xmtc.core.parallel import blocks
-from xmtc.data.native import LABELS
+from xmtc.data.concepts import LABELS
 from xmtc.data.write import new_folder, open_whole, write_concepts
 
 MOST_DOCUMENTS, MOST_LABELS = 10_000_000, 1_000_000

@@ -13,18 +13,25 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from io import TextIOWrapper
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
-from xmtc.data.layout import Layout, suffix
+from xmtc.core.labels import Concept
+from xmtc.data.concepts import LABELS
+from xmtc.data.layout import DESCRIBED, Layout, suffix
 from xmtc.data.lines import open_lines
 from xmtc.data.native import find_splits, read_split
 from xmtc.data.rows import Mistake, Row, make_row, require
+from xmtc.data.write import described, document_rows, one_line, open_whole, write_concepts
 
 SEPARATORS = ("|", ";", ",")
+_BLOCK = 1024  # rows of Parquet in memory
 
 
 class Record(NamedTuple):
@@ -77,6 +84,18 @@ def _find_separator(records: Iterable[Record]) -> str:
 
 def _text_records(path: Path, columns: tuple[str, ...], *, quoted: bool) -> Iterator[Record]:
     """Stream a CSV (quoted) or TSV file."""
+    rows = iter_fields(path, quoted)
+    header, mistake = next(rows, ([], None))
+    if mistake is not None:
+        require(columns, header, "column", mistake)
+    places = [header.index(name) if name in header else -1 for name in ("id", "text", "labels")]
+    for row, mistake in rows:
+        id, text, labels = (row[place] if place >= 0 else None for place in places)
+        yield Record(id, text, labels, mistake)
+
+
+def iter_fields(path: Path, quoted: bool) -> Iterator[tuple[list[str], Mistake]]:
+    """Stream the header and then the rows of a CSV (quoted) or TSV file, with their places; all are equally long."""
     csv.field_size_limit(2**31 - 1)  # the module's limit of 128 KiB would refuse long texts
     lines = open_lines(path)
     rows = csv.reader((f"{line}\n" for line in lines), strict=True) if quoted else (line.split("\t") for line in lines)
@@ -92,15 +111,10 @@ def _text_records(path: Path, columns: tuple[str, ...], *, quoted: bool) -> Iter
             return
         if not row or (row == [""] and len(header) != 1):
             continue  # a blank line is no row, unless the text is all there is
-        if not header:
-            header = row
-            require(columns, header, "column", mistake)
-            places = [header.index(name) if name in header else -1 for name in ("id", "text", "labels")]
-            continue
+        header = header or row
         if len(row) != len(header):
             raise mistake(f"{len(row)} fields, but the header has {len(header)}; check for stray or missing separators")
-        id, text, labels = (row[place] if place >= 0 else None for place in places)
-        yield Record(id, text, labels, mistake)
+        yield row, mistake
 
 
 def _parquet_records(path: Path, columns: tuple[str, ...]) -> Iterator[Record]:
@@ -116,7 +130,7 @@ def _parquet_records(path: Path, columns: tuple[str, ...]) -> Iterator[Record]:
             require(columns, names, "column", lambda reason: DataError(f"{path}: {reason}"))
             wanted = [name for name in ("id", *columns) if name in names]
             number = 0
-            for batch in file.iter_batches(batch_size=1024, columns=wanted):
+            for batch in file.iter_batches(batch_size=_BLOCK, columns=wanted):
                 values = [batch[name].to_pylist() if name in wanted else None for name in ("id", "text", "labels")]
                 for i in range(batch.num_rows):
                     number += 1
@@ -136,6 +150,65 @@ RECORDS: dict[str, Callable[[Path, tuple[str, ...]], Iterator[Record]]] = {
     ".parquet": _parquet_records,
 }
 
+
+def write_tables(corpora: Mapping[str, Corpus], folder: Path, ending: str) -> None:
+    """Write the splits as tables with the columns id, text and labels, and a labels file if anything is known."""
+    concepts: dict[str, Concept] = {}
+    for split, corpus in corpora.items():
+        concepts.update(described(corpus))
+        WRITERS[ending](folder / f"{split}{ending}", document_rows(corpus))
+    if concepts:
+        write_concepts(folder / LABELS, concepts.values())
+
+
+def _write_csv(path: Path, rows: Iterable[Row]) -> None:
+    with open_whole(path) as file, TextIOWrapper(file, encoding="utf-8", newline="") as text:
+        writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
+        writer.writerow(("id", "text", "labels"))
+        for row in rows:
+            writer.writerow((row.id, row.text.replace("\r\n", "\n"), json.dumps(row.labels, ensure_ascii=False)))
+
+
+def _write_tsv(path: Path, rows: Iterable[Row]) -> None:
+    with open_whole(path) as file:
+        file.write(b"id\ttext\tlabels\n")
+        for row in rows:
+            labels = json.dumps(row.labels, ensure_ascii=False)
+            file.write(f"{one_line(row.id or '')}\t{one_line(row.text)}\t{labels}\n".encode())
+
+
+def _write_parquet(path: Path, rows: Iterable[Row]) -> None:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise DataError(f"writing {path} needs pyarrow; install it with: pip install 'xmtc[parquet]'") from None
+    texts = pyarrow.string()
+    schema = pyarrow.schema([("id", texts), ("text", texts), ("labels", pyarrow.list_(texts))])
+    left = iter(rows)
+    with open_whole(path) as file, pyarrow.parquet.ParquetWriter(file, schema) as writer:
+        while block := list(islice(left, _BLOCK)):
+            columns = [list(column) for column in zip(*block, strict=True)]
+            writer.write_table(pyarrow.table(dict(zip(schema.names, columns, strict=True)), schema=schema))
+
+
+WRITERS: dict[str, Callable[[Path, Iterable[Row]], None]] = {
+    ".csv": _write_csv,
+    ".tsv": _write_tsv,
+    ".parquet": _write_parquet,
+}
+
 LAYOUTS = tuple(
-    Layout(ending[1:], partial(find_splits, ending=ending), partial(read_split, rows=iter_rows)) for ending in RECORDS
+    Layout(
+        ending[1:],
+        partial(find_splits, ending=ending),
+        partial(read_split, rows=iter_rows),
+        partial(write_tables, ending=ending),
+        DESCRIBED | {"texts", "document ids"} | breaks,
+    )
+    for ending, breaks in (
+        (".csv", {"line breaks"}),
+        (".tsv", set()),
+        (".parquet", {"line breaks", "carriage returns"}),
+    )
 )

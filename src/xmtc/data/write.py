@@ -1,19 +1,23 @@
-"""Write corpora in the native layout, each file whole or not at all."""
+"""Write corpora in the native layout, each file whole or not at all; and what writers of other layouts share."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import repeat
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
 from xmtc.core.labels import Concept
-from xmtc.data.native import LABELS
+from xmtc.data.concepts import LABELS
 from xmtc.data.rows import Row
+
+_SEPARATING = re.compile(r"\r\n|[\r\n\t]")
 
 
 def write_native(corpora: Iterable[tuple[str, Corpus]], folder: str | Path) -> None:
@@ -26,12 +30,17 @@ def write_native(corpora: Iterable[tuple[str, Corpus]], folder: str | Path) -> N
     for split, corpus in corpora:
         if corpus.texts is None:
             raise DataError(f"the {split} split has features but no texts; the native layout holds texts")
-        for concept in corpus.labels.concepts():
-            if concept != Concept(concept.id, name=concept.id):  # the id alone says nothing
-                concepts[concept.id] = concept
-        write_rows(folder / f"{split}.jsonl", _rows(corpus))
+        concepts.update(described(corpus))
+        write_rows(folder / f"{split}.jsonl", document_rows(corpus))
     if concepts:
         write_concepts(folder / LABELS, concepts.values())
+
+
+def described(corpus: Corpus) -> Iterator[tuple[str, Concept]]:
+    """Give the labels and concepts of which more is known than their id."""
+    for concept in corpus.labels.concepts():
+        if concept != Concept(concept.id, name=concept.id):
+            yield concept.id, concept
 
 
 def new_folder(folder: str | Path) -> Path:
@@ -51,7 +60,7 @@ def write_rows(path: Path, rows: Iterable[Row]) -> None:
     with open_whole(path) as file:
         for row in rows:
             fields: dict[str, object] = {} if row.id is None else {"id": row.id}
-            file.write(_line({**fields, "text": row.text, "labels": row.labels}))
+            write_object(file, {**fields, "text": row.text, "labels": row.labels})
 
 
 def write_concepts(path: Path, concepts: Iterable[Concept]) -> None:
@@ -65,7 +74,7 @@ def write_concepts(path: Path, concepts: Iterable[Concept]) -> None:
                 "description": concept.description,
                 "parents": concept.parents,
             }
-            file.write(_line({key: value for key, value in fields.items() if value}))
+            write_object(file, {key: value for key, value in fields.items() if value})
 
 
 @contextmanager
@@ -82,12 +91,54 @@ def open_whole(path: Path) -> Iterator[IO[bytes]]:
         partial.unlink(missing_ok=True)
 
 
-def _rows(corpus: Corpus) -> Iterator[Row]:
+def document_rows(corpus: Corpus) -> Iterator[Row]:
+    """Give the documents of a corpus one by one; texts are empty where there are features only."""
     for id, text, start, stop in zip(
-        corpus.ids, corpus.texts or (), corpus.Y.indptr[:-1], corpus.Y.indptr[1:], strict=True
+        corpus.ids,
+        corpus.texts or repeat("", len(corpus)),
+        corpus.Y.indptr[:-1].tolist(),
+        corpus.Y.indptr[1:].tolist(),
+        strict=True,
     ):
         yield Row(id, text, corpus.labels.decode(corpus.Y.indices[start:stop]))
 
 
-def _line(fields: dict[str, object]) -> bytes:
-    return json.dumps(fields, ensure_ascii=False).encode("utf-8") + b"\n"
+class Numbered(NamedTuple):
+    """A label of a data set, for layouts that call labels by numbers."""
+
+    number: int
+    id: str
+    name: str
+    n_documents: int  # in the first split
+
+
+def number_labels(corpora: Iterable[Corpus]) -> dict[str, Numbered]:
+    """Number the labels that occur, those of the first split first, in their order."""
+    numbered: dict[str, Numbered] = {}
+    for position, corpus in enumerate(corpora):
+        labels = corpus.labels
+        for i in range(labels.n_labels):
+            n_documents = 0 if position else int(labels.counts[i])
+            numbered.setdefault(labels.ids[i], Numbered(len(numbered), labels.ids[i], labels.names[i], n_documents))
+    return numbered
+
+
+def check_labels(corpora: Mapping[str, Corpus], layout: str, pattern: str, why: str) -> None:
+    """Refuse to write labels that are not of this pattern, which the layout could not tell apart when read again."""
+    fits = re.compile(pattern).fullmatch
+    for corpus in corpora.values():
+        for label in corpus.labels.ids[: corpus.labels.n_labels]:
+            if not fits(label):
+                raise DataError(
+                    f"label {label!r} does not fit: the {layout} layout {why}; choose another, such as native"
+                )
+
+
+def one_line(text: str) -> str:
+    """Return a text with spaces for line ends and tabs, for layouts in which these separate."""
+    return _SEPARATING.sub(" ", text)
+
+
+def write_object(file: IO[bytes], fields: dict[str, object]) -> None:
+    """Write one JSON object as one line."""
+    file.write(json.dumps(fields, ensure_ascii=False).encode("utf-8") + b"\n")

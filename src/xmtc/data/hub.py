@@ -1,0 +1,183 @@
+"""Data sets of the Hugging Face hub, "hf:owner/name" → Corpus. Downloads data files; never runs code from the hub.
+
+Files are .parquet, .jsonl, .json (lines), .csv or .tsv with the columns `text` and `labels`, in the first of these
+formats that is there; their names or folders tell the split, as in data/train-00000-of-00002.parquet. Of a data set in
+several parts, one is "hf:owner/name/part", a folder. labels.jsonl or a vocabulary is read too, and so are the names
+that Parquet files give to labels that are numbers. What was downloaded once is read without a network afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import chain
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from xmtc.core.corpus import Corpus
+from xmtc.core.errors import DataError, nearest
+from xmtc.core.labels import Concept
+from xmtc.data import tables
+from xmtc.data.concepts import LABELS, Described
+from xmtc.data.gather import NOTHING, gather
+from xmtc.data.layout import Files, Layout, suffix
+from xmtc.data.native import iter_jsonl
+from xmtc.data.rows import Row
+from xmtc.data.skos import FORMATS
+from xmtc.data.vocabulary import read_vocabulary
+
+PREFIX = "hf:"
+_PATIENCE = 10.0  # seconds that the hub may take to list the files of a data set
+_READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
+    ".parquet": tables.iter_rows,
+    ".jsonl": iter_jsonl,
+    ".json": iter_jsonl,
+    ".csv": tables.iter_rows,
+    ".tsv": tables.iter_rows,
+}
+# the words of file and folder names that tell the split
+_WORDS = {"train": {"train", "training"}, "dev": {"validation", "valid", "val", "dev"}, "test": {"test", "testing"}}
+
+
+def is_hub_name(source: str | Path) -> bool:
+    """Tell whether DATA is "hf:owner/name", and no file or folder that is called so."""
+    return str(source).startswith(PREFIX) and not Path(source).exists()
+
+
+class Repository(NamedTuple):
+    """A data set of the hub and its files; without a network, those that the local cache has of it, in `folder`."""
+
+    source: str  # what the user called it
+    name: str
+    files: list[str]
+    folder: Path | None
+
+
+def open_repository(source: str) -> tuple[Layout, Mapping[str, Files]]:
+    """Find the splits of "hf:owner/name" or "hf:owner/name/part"; nothing but the list of its files is fetched."""
+    match = re.fullmatch(r"([\w.-]+/[\w.-]+)(/.*)?", source.removeprefix(PREFIX))
+    if match is None:
+        raise DataError(f"{source!r} does not name a data set; write hf:owner/name, as on the hub's page")
+    part = (match[2] or "").strip("/")
+    repository = _look_up(source, match[1])
+    splits = _find_splits(repository.files, part, source)
+    beside = {str(PurePosixPath(part, name)) for name in (LABELS, *(f"labels{ending}" for ending in FORMATS))}
+    vocabulary = next((file for file in repository.files if file.removesuffix(".gz") in beside), None)
+    read = partial(_read, repository=repository, vocabulary=vocabulary)
+    return Layout("hf", lambda path: {}, read), {split: splits[split] for split in _WORDS if split in splits}
+
+
+def _read(files: Files, known: Described, repository: Repository, vocabulary: str | None) -> Corpus:
+    """Download the files of one split, and read them one after the other."""
+    paths = [_download(repository, file.as_posix()) for file in files]
+    if known is NOTHING and vocabulary is not None:
+        known = read_vocabulary(_download(repository, vocabulary))
+    rows = chain.from_iterable(map(_READERS[suffix(paths[0])], paths))
+    return gather(rows, repository.source, known=known, concepts=_class_names(paths[0]))
+
+
+def _find_splits(files: list[str], part: str, source: str) -> dict[str, Files]:
+    """Files of each split, in the order of their names; of one format and one part."""
+    data = [PurePosixPath(file) for file in sorted(files) if suffix(Path(file)) in _READERS]
+    parts = sorted({found for file in data if _split(file) and (found := _part(file))} - {""})
+    if part and part not in parts:
+        raise DataError(f"{source}: no part {part!r} there.{nearest(part, parts) or f' It has {_shown(parts)}.'}")
+    if len(parts) == 1 and not any(_part(file) == "" and _split(file) for file in data):
+        part = parts[0]
+    mine = [file for file in data if _part(file) == part]
+    for ending in _READERS:
+        named = [(split, file) for file in mine if suffix(Path(file)) == ending and (split := _split(file))]
+        if named:
+            return {
+                split: tuple(Path(file) for found, file in named if found == split)
+                for split in dict.fromkeys(dict(named))
+            }
+    if parts:
+        raise DataError(f"{source} has several parts; name one, as {source}/{parts[0]}. It has {_shown(parts)}.")
+    there = _shown(sorted(files)) or "nothing"
+    raise DataError(
+        f"{source} has no file of a split that is read (it holds {there}); "
+        f"files such as train.parquet or test.jsonl are, {', '.join(_READERS)}"
+    )
+
+
+def _split(file: PurePosixPath) -> str | None:
+    """The split that a file's name tells, or else the nearest folder's."""
+    for name in (file.name, *(parent.name for parent in file.parents)):
+        words = set(re.split(r"[^a-z]+", name.lower()))
+        for split, telling in _WORDS.items():
+            if words & telling:
+                return split
+    return None
+
+
+def _part(file: PurePosixPath) -> str:
+    """The folder of a file, without those that tell the split or are called data."""
+    names = [name for name in file.parent.parts if name != "data" and not _split(PurePosixPath(name))]
+    return "/".join(names)
+
+
+def _shown(names: list[str]) -> str:
+    return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+
+
+def _class_names(path: Path) -> list[Concept]:
+    """Names of labels that are numbers, which the hub's own writer leaves in a Parquet file's header."""
+    if suffix(path) != ".parquet":
+        return []
+    import pyarrow.parquet
+
+    try:
+        noted = json.loads((pyarrow.parquet.read_schema(path).metadata or {}).get(b"huggingface", b"{}"))
+        feature = noted["info"]["features"]["labels"]
+        feature = feature[0] if isinstance(feature, list) else feature
+        names = feature.get("feature", feature)["names"]
+        return [Concept(str(i), str(name)) for i, name in enumerate(names)]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, pyarrow.ArrowException):
+        return []  # whatever is wrong with the file itself, its reader tells
+
+
+def _look_up(source: str, name: str) -> Repository:
+    """Ask the hub, once; if it does not answer, look into the local cache."""
+    hub = _client()
+    try:
+        found = hub.HfApi().dataset_info(name, timeout=_PATIENCE)
+        return Repository(source, name, [file.rfilename for file in found.siblings or ()], None)
+    except Exception as error:  # the hub's client raises many kinds for "not there" and "not reachable"
+        try:
+            folder = Path(hub.snapshot_download(name, repo_type="dataset", local_files_only=True, allow_patterns=[]))
+        except Exception:
+            raise _refusal(source, name, error) from None
+        files = [file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()]
+        return Repository(source, name, files, folder)
+
+
+def _download(repository: Repository, file: str) -> Path:
+    if repository.folder is not None:
+        return repository.folder / file
+    hub = _client()
+    if not sys.stderr.isatty():
+        hub.utils.disable_progress_bars()
+    try:
+        return Path(hub.hf_hub_download(repository.name, file, repo_type="dataset"))
+    except Exception as error:
+        raise _refusal(f"{repository.source}, {file}", repository.name, error) from None
+
+
+def _refusal(what: str, name: str, error: Exception) -> DataError:
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:120].rstrip(".")
+    return DataError(
+        f"{what}: the hub did not give it ({reason}), and it is not in the local cache; check the name, go online, "
+        f"fetch it elsewhere with `hf download --repo-type dataset {name}` and copy the cache, or give a folder"
+    )
+
+
+def _client() -> Any:
+    try:
+        import huggingface_hub
+    except ImportError:
+        raise DataError("data sets of the hub need huggingface_hub; install it with: pip install 'xmtc[hub]'") from None
+    return huggingface_hub
