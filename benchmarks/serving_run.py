@@ -1,0 +1,218 @@
+"""The phases of benchmarks.serving, in processes of their own: training, the library, the server and its clients."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import numpy as np
+
+from benchmarks.process import Found, serve
+from xmtc import api
+
+_K = 10
+_CLIENTS = 4  # with many texts a request: the server always finds one waiting
+_MANY_CLIENTS = 16
+_OVERLOAD = 4.0  # times capacity
+_IN_FLIGHT = 64  # requests that the clients of an overload have under way at most
+_QUEUE = 4  # requests of many texts that may wait
+_TEST_TEXTS = 4096
+_CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []  # before any is given away
+
+
+def train(job: Found) -> Found:
+    """Train the linear method, unless that was done before."""
+    model = Path(job["model"])
+    if not model.exists():
+        model.parent.mkdir(parents=True, exist_ok=True)
+        api.train(api.read_corpus(job["data"], "train"), "linear", out=model)
+    return {"labels": api.load(model).labels.n_labels}
+
+
+def library(job: Found) -> Found:
+    """Rank batches of texts as a program would, on one core."""
+    _pin(os.getpid(), first=True)
+    model, batches = api.load(job["model"]), _batches(job)
+    model.rank(batches[0], _K).named(model.labels)
+    done, started = 0, time.perf_counter()
+    while time.perf_counter() - started < job["seconds"]:
+        batch = batches[done % len(batches)]
+        model.rank(batch, _K).named(model.labels)
+        done += 1
+    return {"documents_a_second": done * job["texts"] / (time.perf_counter() - started)}
+
+
+def server(job: Found) -> Found:
+    """Ask a running server: many texts a request, one, one by many clients, and far too much."""
+    many = [json.dumps({"texts": batch, "k": _K}).encode() for batch in _batches(job)]
+    one = [json.dumps({"texts": [text], "k": _K}).encode() for batch in _batches(job)[:16] for text in batch]
+    _pin(os.getpid(), first=False)
+    with _running(job) as target:
+        _ask(target, many, _CLIENTS, min(1.0, job["seconds"]), job["texts"])  # warms up
+        found = {
+            "many": _ask(target, many, _CLIENTS, job["seconds"], job["texts"]),
+            "one": _ask(target, one, 1, job["seconds"], 1),
+            "one_many_clients": _ask(target, one, _MANY_CLIENTS, job["seconds"], 1),
+        }
+        rate = _OVERLOAD * found["many"]["requests_a_second"]
+        overload = _overload(target, many, rate, job["seconds"], job["texts"])
+        after = _ask(target, one, 1, min(2.0, job["seconds"]), 1)
+        return {**found, "overload": {**overload, "times": _OVERLOAD, "after_ms": after["ms"]}}
+
+
+class _Target(NamedTuple):
+    host: str
+    port: int
+    path: str
+    pid: int
+
+
+@contextmanager
+def _running(job: Found) -> Iterator[_Target]:
+    """The server, on the core that the library had."""
+    command = [sys.executable, "-m", "xmtc", "serve", "--name", f"served={job['model']}", "--port", "0"]
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen([*command, "--queue", str(_QUEUE * job["texts"])], stderr=log)
+        try:
+            _pin(process.pid, first=True)
+            while (found := re.search(r"at http://([\d.]+):(\d+)/", _read(log))) is None:
+                if process.poll() is not None:
+                    raise RuntimeError(_read(log))
+                time.sleep(0.05)
+            yield _Target(found[1], int(found[2]), "/v1/models/served/suggest", process.pid)
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def _ask(target: _Target, bodies: list[bytes], clients: int, seconds: float, texts: int) -> Found:
+    """Requests one after the other on each of some connections: what came back, and when."""
+    deadline = time.perf_counter() + seconds
+
+    def client(number: int) -> list[float]:
+        taken = []
+        connection = http.client.HTTPConnection(target.host, target.port)
+        while time.perf_counter() < deadline:
+            body = bodies[(number + clients * len(taken)) % len(bodies)]
+            started = time.perf_counter()
+            if _post(connection, target.path, body) != 200:
+                raise RuntimeError("the server refused a request that it has room for")
+            taken.append(time.perf_counter() - started)
+        connection.close()
+        return taken
+
+    started = time.perf_counter()
+    with ThreadPoolExecutor(clients) as pool:
+        taken = [one for times in pool.map(client, range(clients)) for one in times]
+    rate = len(taken) / (time.perf_counter() - started)
+    return {
+        "clients": clients,
+        "requests_a_second": rate,
+        "documents_a_second": rate * texts,
+        "ms": {f"p{percent}": 1000 * float(np.percentile(taken, percent)) for percent in (50, 99)},
+    }
+
+
+def _overload(target: _Target, bodies: list[bytes], rate: float, seconds: float, texts: int) -> Found:
+    """Requests that come at a rate, whatever the server does with them."""
+    n_requests = max(8, int(rate * seconds))
+    started = time.perf_counter()
+
+    def client(number: int) -> int:
+        time.sleep(max(0.0, started + number / rate - time.perf_counter()))
+        connection = http.client.HTTPConnection(target.host, target.port)
+        try:
+            return _post(connection, target.path, bodies[number % len(bodies)])
+        except OSError:
+            return 0
+        finally:
+            connection.close()
+
+    with _memory(target.pid) as seen, ThreadPoolExecutor(_IN_FLIGHT) as pool:
+        statuses = list(pool.map(client, range(n_requests)))
+        taken = time.perf_counter() - started
+    early = max(seen[: max(1, len(seen) // 3)])
+    answered, refused = statuses.count(200), statuses.count(503)
+    return {
+        "offered": n_requests / taken,
+        "answered": answered,
+        "refused": refused,
+        "failed": n_requests - answered - refused,
+        "documents_a_second": answered * texts / taken,
+        "growth_mb": max(0.0, max(seen) - early),
+        "peak_mb": max(seen),
+    }
+
+
+def _post(connection: http.client.HTTPConnection, path: str, body: bytes) -> int:
+    connection.request("POST", path, body, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    answer.read()
+    return answer.status
+
+
+@contextmanager
+def _memory(pid: int) -> Iterator[list[float]]:
+    """The memory that a process holds, in 10⁶ bytes, ten times a second."""
+    seen = [_resident_mb(pid)]
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.wait(0.1):
+            seen.append(_resident_mb(pid))
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        yield seen
+    finally:
+        stop.set()
+        looking.join()
+
+
+def _resident_mb(pid: int) -> float:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:  # no Linux
+        return 0.0
+    return next((int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("VmRSS")), 0.0)
+
+
+def _batches(job: Found) -> list[list[str]]:
+    texts = api.read_corpus(job["data"], "test").texts
+    if texts is None:
+        raise RuntimeError("the set has no texts")
+    some = [text[:100_000] or "empty" for text in texts[:_TEST_TEXTS]]
+    whole = len(some) // job["texts"]
+    return [some[i * job["texts"] : (i + 1) * job["texts"]] for i in range(whole)] or [
+        (some * job["texts"])[: job["texts"]]
+    ]
+
+
+def _pin(pid: int, first: bool) -> None:
+    """Give a process the first of our cores, or all the others; one core alone is shared."""
+    if len(_CORES) > 1:
+        os.sched_setaffinity(pid, _CORES[:1] if first else _CORES[1:])
+
+
+def _read(log: IO[str]) -> str:
+    log.seek(0)
+    return log.read()
+
+
+PHASES: dict[str, Callable[[Found], Found]] = {"train": train, "library": library, "server": server}
+
+if __name__ == "__main__":
+    serve(PHASES)

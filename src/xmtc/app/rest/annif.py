@@ -1,0 +1,219 @@
+"""Annif's REST API, for its clients: a model is a project, a label's id its URI.
+
+Scores are probabilities where the model is calibrated, else its scores, both kept between 0 and 1 as Annif's are. A
+label has no notation, and its name one language only, which nobody told us: "und".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from xmtc import __version__
+from xmtc.app.rest.answers import Cut, Kept, to_bytes
+from xmtc.app.rest.door import MAX_BODY
+from xmtc.app.rest.jobs import Explained, SuggestJob
+from xmtc.app.rest.models import LoadedModel, Models
+from xmtc.app.rest.schemas import MAX_K, MAX_TEXTS, Probability, Text
+from xmtc.app.rest.wire import client_gone, documented
+
+_LANGUAGE = "und"
+
+Limit = Annotated[int, Field(ge=0, description=f"Results, at most; more than {MAX_K} are never given.")]
+Threshold = Annotated[Probability, Field(description="Leave out results of a lower score.")]
+
+
+class ApiInfo(BaseModel):
+    """What answers."""
+
+    title: str
+    version: str
+
+
+class Backend(BaseModel):
+    """The method of a project."""
+
+    backend_id: str
+
+
+class Vocabulary(BaseModel):
+    """The labels of a project."""
+
+    vocab_id: str
+    languages: list[str]
+    size: int
+    loaded: bool
+
+
+class Project(BaseModel):
+    """A model."""
+
+    project_id: str
+    name: str
+    language: str
+    backend: Backend
+    vocab: Vocabulary
+    vocab_language: str
+    is_trained: bool
+    modification_time: str | None = None
+
+
+class Projects(BaseModel):
+    """All models."""
+
+    projects: list[Project]
+
+
+class Form(BaseModel):
+    """A text to tag, as a form has it."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "A quick brown fox", "limit": 3}]})
+
+    text: Text
+    limit: Limit = 10
+    threshold: Threshold = 0.0
+    language: Annotated[str | None, Field(description="Ignored: names have one language.")] = None
+
+
+class Document(BaseModel):
+    """A text of a batch."""
+
+    text: Text
+    document_id: str | None = None
+    metadata: Annotated[dict[str, str] | None, Field(description="Ignored.")] = None
+
+
+class Batch(BaseModel):
+    """Texts to tag."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"documents": [{"document_id": "doc-1", "text": "A quick brown fox"}]}]}
+    )
+
+    documents: Annotated[list[Document], Field(min_length=1, max_length=MAX_TEXTS)]
+
+
+class Result(BaseModel):
+    """One label of a text."""
+
+    uri: str
+    label: str
+    notation: str | None
+    score: Probability
+
+
+class Results(BaseModel):
+    """The labels of a text, best first."""
+
+    results: list[Result]
+
+
+class DocumentResults(Results):
+    """The labels of one text of a batch."""
+
+    document_id: str | None
+
+
+def annif_router(models: Models) -> APIRouter:
+    """Return Annif's routes."""
+    router = APIRouter(tags=["annif"])
+
+    @router.get("/v1/", response_model=ApiInfo, responses=documented(401))
+    async def show_info() -> dict[str, str]:
+        return {"title": "Annif REST API, by xmtc", "version": __version__}
+
+    @router.get("/v1/projects", response_model=Projects, responses=documented(401))
+    async def list_projects() -> dict[str, Any]:
+        return {"projects": [_project(loaded) for loaded in models.all()]}
+
+    @router.get("/v1/projects/{project_id}", response_model=Project, responses=documented(401, 404))
+    async def show_project(project_id: str) -> dict[str, Any]:
+        return _project(models.get(project_id, "project"))
+
+    @router.post(
+        "/v1/projects/{project_id}/suggest",
+        responses={200: {"model": Results}, **documented(400, 401, 404, 408, 413, 503, 504)},
+        openapi_extra={
+            "requestBody": {
+                "required": True,
+                "content": {"application/x-www-form-urlencoded": {"schema": Form.model_json_schema()}},
+            }
+        },
+    )
+    async def suggest(project_id: str, request: Request) -> Response:
+        models.get(project_id, "project")  # what is not there is told first
+        async with request.form(max_part_size=MAX_BODY) as fields:
+            form = Form.model_validate({key: value for key, value in fields.items() if key in Form.model_fields})
+        loaded = models.get(project_id, "project")
+        job = _job(loaded, [form.text], form.limit, form.threshold, lambda rows: {"results": rows[0]})
+        return await _answer(models, loaded, job, request)
+
+    @router.post(
+        "/v1/projects/{project_id}/suggest-batch",
+        responses={200: {"model": list[DocumentResults]}, **documented(400, 401, 404, 408, 413, 503, 504)},
+    )
+    async def suggest_batch(
+        project_id: str,
+        batch: Batch,
+        request: Request,
+        limit: Annotated[Limit, Query()] = 10,
+        threshold: Annotated[Threshold, Query()] = 0.0,
+        language: Annotated[str | None, Query(description="Ignored: names have one language.")] = None,
+    ) -> Response:
+        def shape(rows: list[list[Any]]) -> Any:
+            pairs = zip(batch.documents, rows, strict=True)
+            return [{"document_id": document.document_id, "results": results} for document, results in pairs]
+
+        loaded = models.get(project_id, "project")
+        texts = [document.text for document in batch.documents]
+        return await _answer(models, loaded, _job(loaded, texts, limit, threshold, shape), request)
+
+    return router
+
+
+def _project(loaded: LoadedModel) -> dict[str, Any]:
+    return {
+        "project_id": loaded.name,
+        "name": loaded.name,
+        "language": _LANGUAGE,
+        "backend": {"backend_id": loaded.model.manifest.method},
+        "vocab": {
+            "vocab_id": loaded.name,
+            "languages": [_LANGUAGE],
+            "size": loaded.labels.n_labels,
+            "loaded": True,
+        },
+        "vocab_language": _LANGUAGE,
+        "is_trained": True,
+        "modification_time": None,
+    }
+
+
+def _job(loaded: LoadedModel, texts: list[str], limit: int, threshold: float, shape: Any) -> SuggestJob:
+    k = min(limit, MAX_K)
+    labels = loaded.labels
+
+    def write(rows: Sequence[Sequence[Kept]], explained: Explained) -> bytes:
+        found = [
+            [
+                {"uri": labels.ids[one.entry], "label": labels.names[one.entry], "notation": None, "score": score}
+                for one, score in ((one, _score(one)) for one in row[:k])
+                if score >= threshold
+            ]
+            for row in rows
+        ]
+        return to_bytes(shape(found))
+
+    return SuggestJob(texts=texts, cut=Cut(max(1, k)), write=write)
+
+
+def _score(one: Kept) -> float:
+    return min(1.0, max(0.0, one.score if one.probability is None else one.probability))
+
+
+async def _answer(models: Models, loaded: LoadedModel, job: SuggestJob, request: Request) -> Response:
+    content = await models.submit(loaded, job, client_gone(request))
+    return Response(content, media_type="application/json")

@@ -1,0 +1,97 @@
+"""Rankings and explanations as the JSON of schemas.py. Decides nothing: writes down what a model found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from xmtc.core.explanation import Explanation
+from xmtc.core.labels import LabelSet
+from xmtc.core.ranking import Ranking
+
+_SCOPE = 100  # labels of a scope that are told, the heaviest
+
+
+class Cut(NamedTuple):
+    """Where a ranking ends: its width, and the least probability and score that are kept."""
+
+    k: int
+    threshold: float | None = None
+    min_score: float | None = None
+
+
+class Kept(NamedTuple):
+    """One label of one text."""
+
+    entry: int
+    score: float
+    probability: float | None
+
+
+def kept(ranking: Ranking, cut: Cut) -> Iterator[list[Kept]]:
+    """Give each document's labels without padding and without what the cut leaves out."""
+    ranking = ranking.top(cut.k)
+    probabilities = None if ranking.probabilities is None else ranking.probabilities.tolist()
+    for i, (entries, scores) in enumerate(zip(ranking.labels.tolist(), ranking.scores.tolist(), strict=True)):
+        row = probabilities[i] if probabilities is not None else [None] * len(entries)
+        yield [
+            Kept(entry, score, probability)
+            for entry, score, probability in zip(entries, scores, row, strict=True)
+            if entry >= 0
+            and (cut.min_score is None or score >= cut.min_score)
+            and (cut.threshold is None or (probability is not None and probability >= cut.threshold))
+        ]
+
+
+def suggestions(row: Sequence[Kept], labels: LabelSet, explained: Mapping[int, Explanation]) -> dict[str, Any]:
+    """Return the labels of one text; `explained` holds explanations by entry."""
+    found = []
+    for one in row:
+        suggestion = label_facts(one.entry, labels)
+        suggestion["score"] = one.score
+        if one.probability is not None:
+            suggestion["probability"] = one.probability
+        if one.entry in explained:
+            suggestion["explanation"] = explanation(explained[one.entry], labels)
+        found.append(suggestion)
+    return {"labels": found}
+
+
+def label_facts(entry: int, labels: LabelSet) -> dict[str, Any]:
+    """Return what is known of a label whatever the text."""
+    return {
+        "label": labels.ids[entry],
+        "name": labels.names[entry],
+        "count": int(labels.counts[entry]),
+        "parents": [{"label": labels.ids[parent], "name": labels.names[parent]} for parent in labels.parents[entry]],
+    }
+
+
+def explanation(found: Explanation, labels: LabelSet) -> dict[str, Any]:
+    """Return why a label was given."""
+    answer: dict[str, Any] = {
+        "spans": [list(span) for span in found.spans],
+        "path": [list(step) for step in found.path],
+        "neighbours": [
+            {
+                "id": id,
+                "similarity": similarity,
+                "labels": [{"label": label, "name": _name(label, labels)} for label in their],
+            }
+            for id, similarity, their in found.neighbours
+        ],
+    }
+    if found.scope:
+        answer["scope"] = [[_name(label, labels), weight] for label, weight in found.scope[:_SCOPE]]
+    return answer
+
+
+def to_bytes(value: Any) -> bytes:
+    """Return JSON as it is sent."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _name(label: str, labels: LabelSet) -> str:
+    entry = labels.position.get(label)
+    return label if entry is None else labels.names[entry]

@@ -1,0 +1,149 @@
+"""The application: every route of the server, for models that are loaded already. Knows no socket and no signal."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, FastAPI, Query, Request, Response
+from fastapi.openapi.utils import get_openapi
+
+from xmtc import __version__
+from xmtc.app.rest.annif import annif_router
+from xmtc.app.rest.answers import label_facts, to_bytes
+from xmtc.app.rest.batching import CallerGoneError
+from xmtc.app.rest.door import Door
+from xmtc.app.rest.metrics import Metrics
+from xmtc.app.rest.models import Models
+from xmtc.app.rest.pages import page_router
+from xmtc.app.rest.problems import install_problems, overloaded
+from xmtc.app.rest.schemas import MAX_FOUND, FoundLabels, Health, ModelList, Problem, SuggestRequest, SuggestResponse
+from xmtc.app.rest.suggest import suggest_job
+from xmtc.app.rest.wire import client_gone, documented
+
+_GONE = 499  # as nginx says it: nobody reads this answer
+_DESCRIPTION = (
+    "Tags texts with the most relevant few of very many labels. Positions in texts are counted in Unicode code points. "
+    "Everything that goes wrong is an application/problem+json with one sentence in `detail`."
+)
+
+
+def build_application(models: Models, metrics: Metrics, token: str | None, timeout: float) -> Door:
+    """Return the application, behind its door."""
+    # no pages of FastAPI's own: they load scripts from elsewhere
+    app = FastAPI(title="xmtc", version=__version__, description=_DESCRIPTION, docs_url=None, redoc_url=None)
+    install_problems(app)
+    app.add_exception_handler(CallerGoneError, _nobody_reads)
+    app.include_router(_model_router(models))
+    app.include_router(annif_router(models))
+    app.include_router(_operation_router(models, metrics))
+    app.include_router(page_router())
+    names = [loaded.name for loaded in models.all()]
+    app.openapi = lambda: _openapi(app, names, token is not None)  # type: ignore[method-assign]
+    return Door(app, token, timeout, metrics)
+
+
+def _model_router(models: Models) -> APIRouter:
+    router = APIRouter(tags=["models"])
+
+    @router.get("/v1/models", response_model=ModelList, responses=documented(401))
+    async def list_models() -> dict[str, Any]:
+        """List the loaded models."""
+        return {"models": [loaded.facts() for loaded in models.all()]}
+
+    @router.post(
+        "/v1/models/{name}/suggest",
+        responses={200: {"model": SuggestResponse}, **documented(400, 401, 404, 408, 409, 413, 422, 503, 504)},
+    )
+    async def suggest(name: str, body: SuggestRequest, request: Request) -> Response:
+        """Tag texts: the best labels of each, and on demand why."""
+        loaded = models.get(name)
+        content = await models.submit(loaded, suggest_job(loaded, body), client_gone(request))
+        return Response(content, media_type="application/json")
+
+    @router.get(
+        "/v1/models/{name}/labels", responses={200: {"model": FoundLabels}, **documented(401, 404, 422)}
+    )  # not async: a search may take some milliseconds
+    def find_labels(
+        name: str,
+        q: Annotated[
+            str,
+            Query(max_length=200, description="Part of a name; the most frequent labels if empty.", examples=["sug"]),
+        ] = "",
+        limit: Annotated[int, Query(ge=1, le=MAX_FOUND)] = 20,
+    ) -> Response:
+        """Find labels by name: those that begin with the query, then those that hold it, the frequent ones first."""
+        loaded = models.get(name)
+        found = [label_facts(entry, loaded.labels) for entry in loaded.search.find(q, limit)]
+        return Response(to_bytes({"labels": found}), media_type="application/json")
+
+    return router
+
+
+def _operation_router(models: Models, metrics: Metrics) -> APIRouter:
+    router = APIRouter(tags=["operation"])
+
+    @router.get("/healthz", response_model=Health)
+    async def healthz() -> dict[str, str]:
+        """Say that the server runs."""
+        return {"status": "ok"}
+
+    @router.get("/readyz", response_model=Health, responses=documented(503))
+    async def readyz() -> dict[str, str]:
+        """Say whether all models answer."""
+        if not models.ready():
+            raise overloaded("a model does not answer", 5)
+        return {"status": "ready"}
+
+    @router.get(
+        "/metrics",
+        response_class=Response,
+        responses={
+            200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "For Prometheus."},
+            **documented(401),
+        },
+    )
+    async def show_metrics() -> Response:
+        """Counters for Prometheus."""
+        return Response(metrics.text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+
+    return router
+
+
+async def _nobody_reads(request: Request, error: Exception) -> Response:
+    return Response(status_code=_GONE)
+
+
+def _openapi(app: FastAPI, names: list[str], with_token: bool) -> dict[str, Any]:
+    """The schema, with problems in place of FastAPI's own errors, and the token if one is asked for."""
+    if app.openapi_schema is None:
+        schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        parts = schema["components"]["schemas"]
+        parts["Problem"] = Problem.model_json_schema()
+        for unused in ("HTTPValidationError", "ValidationError"):
+            parts.pop(unused, None)
+        for operations in schema["paths"].values():
+            for operation in operations.values():
+                _drop_unused_refusal(operation)
+                _name_models(operation, names)
+        if with_token:
+            schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+            schema["security"] = [{"token": []}]
+            for path in ("/healthz", "/readyz"):
+                schema["paths"][path]["get"]["security"] = []
+        app.openapi_schema = schema
+    return app.openapi_schema
+
+
+def _drop_unused_refusal(operation: dict[str, Any]) -> None:
+    """Drop FastAPI's own 422, which it documents wherever there is a parameter: ours is documented by the routes."""
+    refusal = operation["responses"].get("422", {}).get("content", {})
+    if "application/json" in refusal:
+        del operation["responses"]["422"]
+
+
+def _name_models(operation: dict[str, Any], names: list[str]) -> None:
+    """Say which models there are, so that a client generated from the schema knows."""
+    for parameter in operation.get("parameters", ()):
+        if parameter["in"] == "path":
+            parameter["schema"]["enum"] = names
+            parameter["example"] = names[0]

@@ -1,0 +1,114 @@
+"""A request for a model's thread: texts, which labels are wanted, and how the answer is written.
+
+Jobs of one batch that want the same labels are ranked together, by the widest of their cuts; a job's answer is the same
+as if it had come alone. Knows nothing of queues, threads or HTTP.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xmtc import api
+from xmtc.app.rest.answers import Cut, Kept, kept
+from xmtc.app.rest.metrics import Metrics
+from xmtc.core.explanation import Explanation
+from xmtc.core.ranking import Ranking
+
+if TYPE_CHECKING:
+    from xmtc.core.model import Model
+
+Explained = list[dict[int, Explanation]]  # a text's explanations, by entry
+Write = Callable[[Sequence[Sequence[Kept]], Explained], bytes]
+
+
+@dataclass(eq=False)
+class SuggestJob:
+    """Texts to rank."""
+
+    texts: list[str]
+    cut: Cut
+    write: Write
+    include: tuple[str, ...] = ()  # ids
+    exclude: tuple[str, ...] = ()
+    explain: bool | frozenset[int] = False  # all that is given, or these entries
+    abandoned: bool = False
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+def answer_jobs(
+    name: str, model: Model, metrics: Metrics, jobs: Sequence[SuggestJob]
+) -> Iterator[tuple[SuggestJob, bytes | Exception]]:
+    """Give each job's answer as soon as it is there: those to be explained come last, for they take longest."""
+    waiting = [job for job in jobs if not job.abandoned]
+    explained = []
+    for together in _groups(waiting):
+        for job, ranking in _rank(name, model, metrics, together):
+            if isinstance(ranking, Exception):
+                yield job, ranking
+            elif job.explain is False:
+                yield job, _write(name, model, metrics, job, ranking)
+            else:
+                explained.append((job, ranking))
+    for job, ranking in explained:
+        if not job.abandoned:
+            yield job, _write(name, model, metrics, job, ranking)
+
+
+def _groups(jobs: Sequence[SuggestJob]) -> list[list[SuggestJob]]:
+    """Jobs that may be ranked together: a limit on scores is cut afterwards, included labels are not."""
+    groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[SuggestJob]] = {}
+    for job in jobs:
+        groups.setdefault((job.include, job.exclude), []).append(job)
+    return list(groups.values())
+
+
+def _rank(
+    name: str, model: Model, metrics: Metrics, jobs: list[SuggestJob]
+) -> Iterator[tuple[SuggestJob, Ranking | Exception]]:
+    texts = [text for job in jobs for text in job.texts]
+    started = time.perf_counter()
+    try:
+        found = api.suggest(
+            model, texts, max(job.cut.k for job in jobs), include=jobs[0].include, exclude=jobs[0].exclude
+        )
+    except Exception as error:
+        if len(jobs) == 1:
+            yield jobs[0], error
+            return
+        for job in jobs:  # one of them is to blame, and the others shall not pay for it
+            yield from _rank(name, model, metrics, [job])
+        return
+    metrics.ranking.labels(name).observe(time.perf_counter() - started)
+    metrics.batch.labels(name).observe(len(texts))
+    metrics.texts.labels(name).inc(len(texts))
+    start = 0
+    for job in jobs:
+        rows = slice(start, start + len(job))
+        probabilities = None if found.probabilities is None else found.probabilities[rows]
+        yield job, Ranking(found.labels[rows], found.scores[rows], probabilities)
+        start += len(job)
+
+
+def _write(name: str, model: Model, metrics: Metrics, job: SuggestJob, ranking: Ranking) -> bytes | Exception:
+    try:
+        rows = list(kept(ranking, job.cut))
+        return job.write(rows, _explain(name, model, metrics, job, rows))
+    except Exception as error:
+        return error
+
+
+def _explain(name: str, model: Model, metrics: Metrics, job: SuggestJob, rows: Sequence[Sequence[Kept]]) -> Explained:
+    explained: Explained = [{} for _ in rows]
+    for text, row, found in zip(job.texts, rows, explained, strict=True):
+        for one in row:
+            if job.abandoned:
+                return explained
+            if job.explain is True or (job.explain and one.entry in job.explain):
+                found[one.entry] = model.explain(text, model.labels.ids[one.entry])
+                metrics.explanations.labels(name).inc()
+    return explained

@@ -1,0 +1,191 @@
+"""What goes over the wire as JSON: requests that are checked here, answers that are described here for OpenAPI.
+
+Knows no model and no HTTP. The limits stand in the schema, so that a client can read them. Positions in texts are
+counted in Unicode code points; JavaScript counts UTF-16 units, so a page must count code points (`Array.from(text)`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MAX_TEXTS = 256  # texts a request
+MAX_CHARACTERS = 500_000  # characters a text
+MAX_K = 200  # labels a text
+MAX_EXPLAINED = 100  # labels of a request that are explained: each costs as much as ranking a text, or more
+MAX_STEERED = 1000  # labels in include or exclude
+MAX_FOUND = 100  # labels that one search returns
+
+Text = Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS)]
+LabelId = Annotated[str, Field(min_length=1, max_length=10_000)]
+LabelIds = Annotated[list[LabelId], Field(max_length=MAX_STEERED)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class SuggestRequest(BaseModel):
+    """Texts to tag, and how."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"texts": ["Council regulation on sugar imports"], "k": 5},
+                {"texts": ["Council regulation on sugar imports"], "k": 3, "threshold": 0.2, "explain": True},
+            ]
+        },
+    )
+
+    texts: Annotated[list[Text], Field(min_length=1, max_length=MAX_TEXTS, description="The texts, none empty.")]
+    k: Annotated[int, Field(ge=1, le=MAX_K, description="Labels a text, at most.")] = 10
+    threshold: Annotated[
+        Probability | None, Field(description="Leave out labels of a lower probability; the model must be calibrated.")
+    ] = None
+    min_score: Annotated[Number | None, Field(description="Leave out labels of a lower score.")] = None
+    include: Annotated[
+        LabelIds | None, Field(description="Give these labels (ids or names) and those below them only; [] is all.")
+    ] = None
+    exclude: Annotated[
+        LabelIds | None, Field(description="Never give these labels (ids or names) or those below them.")
+    ] = None
+    explain: Annotated[
+        bool | LabelIds,
+        Field(
+            description="true: say of every returned label why it was given, of which there are then at most "
+            f"{MAX_EXPLAINED} in an answer: k is limited so. Or the labels (ids or names) to explain, where they are "
+            "returned."
+        ),
+    ] = False
+
+
+class NamedLabel(BaseModel):
+    """A label and what it is called."""
+
+    label: str
+    name: str
+
+
+class Neighbour(BaseModel):
+    """A training document that is like the text."""
+
+    id: str
+    similarity: float
+    labels: list[NamedLabel]
+
+
+class Explained(BaseModel):
+    """Why a label was given; parts that a method lacks are empty."""
+
+    spans: Annotated[
+        list[tuple[int, int, float]],
+        Field(description="[start, end, weight] of words, in Unicode code points of the text; they never overlap."),
+    ]
+    path: Annotated[list[tuple[str, float]], Field(description="[name, score] of clusters from the root to the label.")]
+    neighbours: list[Neighbour]
+    scope: Annotated[
+        list[tuple[str, float]] | None,
+        Field(description="[name, weight] of the labels that the text was read with; absent where there are none."),
+    ] = None
+
+
+class Suggestion(BaseModel):
+    """One label of a text."""
+
+    label: Annotated[str, Field(description="The label's id.")]
+    name: str
+    score: float
+    probability: Annotated[Probability | None, Field(description="Absent unless the model is calibrated.")] = None
+    count: Annotated[int, Field(ge=0, description="Training documents that have this label.")]
+    parents: list[NamedLabel]
+    explanation: Annotated[Explained | None, Field(description="Absent unless asked for.")] = None
+
+
+class Suggestions(BaseModel):
+    """The labels of one text, best first."""
+
+    labels: list[Suggestion]
+
+
+class SuggestResponse(BaseModel):
+    """The answer to a SuggestRequest: one result a text, in order."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "model": "eurlex",
+                    "results": [
+                        {
+                            "labels": [
+                                {
+                                    "label": "4314",
+                                    "name": "sugar",
+                                    "score": 0.93,
+                                    "probability": 0.88,
+                                    "count": 412,
+                                    "parents": [{"label": "100164", "name": "sugar industry"}],
+                                    "explanation": {
+                                        "spans": [[22, 27, 1.31], [28, 35, 0.22]],
+                                        "path": [["sugar · sugar product · beet", 1.2], ["sugar", 0.9]],
+                                        "neighbours": [],
+                                    },
+                                }
+                            ]
+                        }
+                    ],
+                }
+            ]
+        }
+    )
+
+    model: str
+    results: list[Suggestions]
+
+
+class ModelFacts(BaseModel):
+    """What a loaded model is."""
+
+    name: str
+    method: str
+    n_labels: Annotated[int, Field(ge=0)]
+    n_documents: Annotated[int, Field(ge=0, description="Training documents.")]
+    calibrated: Annotated[bool, Field(description="Whether its labels come with a probability.")]
+    explains: Annotated[bool, Field(description="Whether it can say why a label was given.")]
+    hierarchy: Annotated[bool, Field(description="Whether any label has a parent.")]
+
+
+class ModelList(BaseModel):
+    """All loaded models."""
+
+    models: list[ModelFacts]
+
+
+class FoundLabel(BaseModel):
+    """A label found by its name."""
+
+    label: str
+    name: str
+    count: Annotated[int, Field(ge=0)]
+    parents: list[NamedLabel]
+
+
+class FoundLabels(BaseModel):
+    """Labels found by name: those that begin with the query first."""
+
+    labels: list[FoundLabel]
+
+
+class Problem(BaseModel):
+    """What is wrong, as RFC 9457 has it."""
+
+    type: str = "about:blank"
+    title: Annotated[str, Field(description="The status in words.")]
+    status: Annotated[int, Field(ge=400, le=599)]
+    detail: Annotated[str, Field(description="One sentence: what is wrong and what to do.")]
+
+
+class Health(BaseModel):
+    """Whether the server runs."""
+
+    status: str

@@ -1,0 +1,62 @@
+"""POST /v1/models/{name}/suggest: from a checked request to a job, and from its rows to JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xmtc.app.rest.answers import Cut, Kept, suggestions, to_bytes
+from xmtc.app.rest.jobs import Explained, SuggestJob
+from xmtc.app.rest.models import LoadedModel
+from xmtc.app.rest.problems import ProblemError
+from xmtc.app.rest.schemas import MAX_EXPLAINED, SuggestRequest
+from xmtc.core.calibrated import UNCALIBRATED
+from xmtc.core.errors import DataError
+
+
+def suggest_job(loaded: LoadedModel, request: SuggestRequest) -> SuggestJob:
+    """Return the job that answers a request; what this model cannot do is refused before it waits in a queue."""
+    if request.threshold is not None and not loaded.calibrated:
+        raise ProblemError(409, f"threshold: {UNCALIBRATED}, or use min_score")
+    explain = _explained(loaded, request)
+    k = request.k
+    if explain is True:
+        k = min(k, max(1, MAX_EXPLAINED // len(request.texts)))
+
+    def write(rows: Sequence[Sequence[Kept]], explained: Explained) -> bytes:
+        found = [suggestions(row, loaded.labels, why) for row, why in zip(rows, explained, strict=True)]
+        return to_bytes({"model": loaded.name, "results": found})
+
+    return SuggestJob(
+        texts=request.texts,
+        cut=Cut(k, request.threshold, request.min_score),
+        write=write,
+        include=_ids(loaded, "include", request.include or []),
+        exclude=_ids(loaded, "exclude", request.exclude or []),
+        explain=explain,
+    )
+
+
+def _ids(loaded: LoadedModel, field: str, labels: Sequence[str]) -> tuple[str, ...]:
+    """Ids, sorted, so that requests which want the same are ranked together."""
+    return tuple(sorted({loaded.labels.ids[entry] for entry in _entries(loaded, field, labels)}))
+
+
+def _explained(loaded: LoadedModel, request: SuggestRequest) -> bool | frozenset[int]:
+    """Whether all labels or which are explained; a label that is not given is not explained either."""
+    if isinstance(request.explain, bool):
+        return request.explain
+    entries = frozenset(_entries(loaded, "explain", request.explain))
+    if len(entries) * len(request.texts) > MAX_EXPLAINED:
+        raise ProblemError(
+            422,
+            f"explain: {len(request.texts)} texts × {len(entries)} labels are too many; at most {MAX_EXPLAINED} labels "
+            "are explained in a request: send fewer texts, or list fewer labels",
+        )
+    return entries or False
+
+
+def _entries(loaded: LoadedModel, field: str, labels: Sequence[str]) -> list[int]:
+    try:
+        return [loaded.search.entry(label) for label in labels]
+    except DataError as error:
+        raise ProblemError(404, f"{field}: {error}") from None
