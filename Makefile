@@ -4,13 +4,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help demo test lint format clean
+.PHONY: help demo test lint format bench clean
 
 help:
-	@echo "make demo    train, rank, evaluate and explain on built-in data, offline"
+	@echo "make demo    train, compare, explain and report on built-in data, offline: minutes"
 	@echo "make test    lint, then all tests but the slow ones"
 	@echo "make lint    ruff and mypy"
 	@echo "make format  rewrite the sources as ruff wants them"
+	@echo "make bench   race the rivals on the sets of SETS: installs each, hours in all"
 	@echo "make clean   remove .venv and caches"
 	@echo "PYTHON=python3.12 make …  chooses the Python of a new .venv"
 
@@ -30,6 +31,12 @@ lint: $(INSTALLED)
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+# The sets must lie in $$XMTC_DATA or ../shared/data; pydocs is built here.
+SETS ?= eurlex57k tate pydocs
+bench: $(INSTALLED)
+	$(BIN)/python -m benchmarks.peers.race $(SETS)
+	$(BIN)/python -m benchmarks.tables
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache

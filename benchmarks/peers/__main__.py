@@ -42,7 +42,7 @@ def main() -> int:
         chosen = [] if options.rescore else _choose(options.only)
         for name in options.sets:
             with locate(name, data_folder(options.data)) as folder:
-                _run_set(name, folder, chosen, _work(options.work), options)
+                _run_set(name, folder, chosen, work_folder(options.work), options)
     except XmtcError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -106,7 +106,8 @@ def _choose(only: str | None) -> list[Rival]:
     return [RIVALS[name] for name in names]
 
 
-def _work(given: str | None) -> Path:
+def work_folder(given: str | None) -> Path:
+    """Return the folder of environments and models."""
     cache = Path(os.environ.get("XMTC_CACHE") or Path.home() / ".cache" / "xmtc")
     return Path(given).absolute() if given else cache / "peers"
 

@@ -29,7 +29,7 @@ class Rival:
     @property
     def module(self) -> str:
         """Its driver's name."""
-        return self.name.replace("-", "_")
+        return self.name.replace("-", "_") if self.requirements else "xmtc_linear"
 
 
 RIVALS = {
@@ -85,17 +85,38 @@ RIVALS = {
         Rival(
             "libmultilabel",
             "LibMultiLabel linear tree",
-            ("libmultilabel",),
+            ("libmultilabel", "scikit-learn"),
             "import libmultilabel.linear",
             {"options": "-s 1 -B 1 -e 0.1 -q", "K": 100, "dmax": 10, "beam_width": 10},
             ("it asks psutil for the number of cores: that answer is replaced by the number of threads",),
         ),
+        Rival(
+            "scikit-learn",
+            "scikit-learn LinearSVC, one-vs-rest",
+            ("scikit-learn", "scipy", "numpy"),
+            "import sklearn, scipy",
+            {"prune": 0.01, "most_seconds": 850},
+            ("it makes the fits of OneVsRestClassifier, but keeps each label's weights sparse, to fit memory",),
+        ),
+    )
+}
+
+# xmtc itself, on the same matrices and in processes of its own like the others
+OURS = {
+    rival.name: rival
+    for rival in (
+        Rival("xmtc-fast", "xmtc linear/fast (1 tree)", (), "", {"recipe": "linear/fast"}),
+        Rival("xmtc-one-tree", "xmtc linear/one-tree", (), "", {"recipe": "linear/one-tree"}),
+        Rival("xmtc-default", "xmtc linear (3 trees)", (), "", {"recipe": None}),
     )
 }
 
 
 def ready(rival: Rival, work: Path) -> Path:
-    """Return the Python of the rival's environment in <work>/<rival>, which is made first if it does not work."""
+    """Return the Python of the rival's environment in <work>/<rival>, which is made first if it does not work; what
+    needs no environment of its own runs in this one."""
+    if not rival.requirements:
+        return Path(sys.executable)
     home = work / rival.name
     python = home / "bin" / "python"
     if not python.exists() or not _works(python, rival):

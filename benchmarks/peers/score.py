@@ -28,13 +28,13 @@ def score(name: str, problem: Problem, linear: dict[str, Any], rivals: dict[str,
     ours = read_ranking(name, OURS, linear["ranking"]["sha256"])
     if ours is None:
         raise ConfigError(f"xmtc's ranking of {name} is missing; run python -m benchmarks.linear {name} again")
-    own = _collect(ours, problem)
+    own = gather(ours, problem)
     scored = {}
     for rival, record in rivals.items():
         kept = {key: value for key, value in record.items() if key not in ("metrics", "differences")}
         theirs = read_ranking(name, rival, record["ranking"]["sha256"]) if "ranking" in record else None
         if theirs is not None:
-            kept.update(_compare(own, _collect(theirs, problem)))
+            kept.update(compare(own, gather(theirs, problem)))
         elif "error" not in record:
             kept["error"] = "its ranking is missing; run it again"
         scored[rival] = kept
@@ -48,12 +48,14 @@ def score(name: str, problem: Problem, linear: dict[str, Any], rivals: dict[str,
     }
 
 
-def _collect(ids: NDArray[np.int32], problem: Problem) -> metrics.Statistics:
+def gather(ids: NDArray[np.int32], problem: Problem) -> metrics.Statistics:
+    """Return what metrics need of a ranking."""
     ranking = Ranking(ids, np.zeros(ids.shape, dtype=np.float32))  # metrics look at the order alone
     return metrics.collect(ranking, problem.truth, problem.labels, problem.n_documents, mode="known")
 
 
-def _compare(own: metrics.Statistics, theirs: metrics.Statistics) -> dict[str, Any]:
+def compare(own: metrics.Statistics, theirs: metrics.Statistics) -> dict[str, Any]:
+    """Return a rival's scores, and ours minus them with paired intervals."""
     found = bootstrap.compare({"rival": theirs, OURS: own})
     return {
         "metrics": found.values["rival"],

@@ -11,10 +11,14 @@ import sys
 
 from benchmarks import (
     aplc_cost,
+    calibration,
     large_step,
     mexml_memory,
     neighbours,
     neural_overhead,
+    scale,
+    serving,
+    update,
     xbert_latency,
     xbert_scale,
     xttention_step,
@@ -25,6 +29,7 @@ from benchmarks.sets import SETS
 from benchmarks.store import RESULTS, read_result
 from benchmarks.tables.markdown import SCORES
 from benchmarks.tables.neural import neural_sections, stale_ensembles
+from benchmarks.tables.race import race_sections
 from benchmarks.tables.sparse import sparse_sections
 
 __all__ = ["PAGE", "RESULTS", "SCALING", "SCORES", "main", "problems", "render", "render_scaling"]
@@ -92,10 +97,12 @@ def render() -> str:
     for name in _names():
         linear, peers = read_result("linear", name), read_result("peers", name) or {"rivals": {}}
         of_set = [] if linear is None else sparse_sections(linear, peers["rivals"])
+        of_set += race_sections(name)
         of_set += neural_sections(name)
         if of_set:
             sections += [f"## {name}", *of_set]
-    for part in (ablations, neural_overhead, aplc_cost, mexml_memory, xbert_latency, neighbours):
+    of_methods = (calibration, update, ablations, neural_overhead, aplc_cost, mexml_memory, xbert_latency, neighbours)
+    for part in (*of_methods, serving):
         sections += part.section()
     return "\n\n".join(sections) + "\n"
 
@@ -103,13 +110,13 @@ def render() -> str:
 def render_scaling() -> str:
     """Return the page on very many labels."""
     sections = [_SCALING_HEAD]
-    for part in (large_step, xbert_scale, xttention_step):
+    for part in (scale, large_step, xbert_scale, xttention_step):
         sections += part.section()
     return "\n\n".join(sections) + "\n"
 
 
 def _names() -> list[str]:
     """Sets that have results, the well-known ones first."""
-    stored = {path.stem for kind in ("linear", "peers") for path in (RESULTS / kind).glob("*.json")}
+    stored = {path.stem for kind in ("linear", "peers", "race") for path in (RESULTS / kind).glob("*.json")}
     stored |= {path.parent.name for path in (RESULTS / "train").glob("*/*.json")}
     return sorted(stored, key=lambda name: (SETS.index(name) if name in SETS else len(SETS), name))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,10 +12,13 @@ import scipy.sparse as sp
 
 from benchmarks.machine import ROOT
 from benchmarks.peers import __main__ as peers
-from benchmarks.peers.drivers.job import texts
+from benchmarks.peers import race
+from benchmarks.peers.drivers.job import percentiles, texts
 from benchmarks.peers.export import export
-from benchmarks.peers.rivals import RIVALS
+from benchmarks.peers.rivals import OURS, RIVALS, ready
 from benchmarks.sets import SETS
+from xmtc.catalogue import read_settings
+from xmtc.core.errors import ConfigError
 
 
 def test_slow_rivals_run_only_when_named() -> None:
@@ -48,3 +53,22 @@ def test_texts_are_those_of_the_rows(tmp_path: Path) -> None:
     assert texts(job, "train") == ["fish net beet", "sugar «beet» sugar"]
     assert texts(job, "test") == ["beet of sugar"]
     assert sp.load_npz(problem.folder / "X.train.npz").shape[0] == 2
+
+
+def test_xmtc_runs_like_its_rivals_but_in_this_environment(tmp_path: Path) -> None:
+    for rival in OURS.values():
+        assert ready(rival, tmp_path) == Path(sys.executable)
+        assert (ROOT / "benchmarks" / "peers" / "drivers" / f"{rival.module}.py").is_file()
+        read_settings("linear", recipe=rival.settings["recipe"])
+
+
+def test_the_race_names_its_contestants() -> None:
+    assert [rival.name for rival in race.choose("pecos,xmtc-fast")] == ["pecos", "xmtc-fast"]
+    assert {"omikuji", "pecos", "napkinxc", "libmultilabel", "scikit-learn"} < {one.name for one in race.choose(None)}
+    with pytest.raises(ConfigError, match="xmtc-fast"):
+        race.choose("xmtc-fats")
+
+
+def test_percentiles_are_of_milliseconds() -> None:
+    found = percentiles(lambda i: time.sleep(0.002 if i % 25 == 0 else 0))
+    assert found["p50"] < 1 < 2 <= found["p99"]

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from xmtc.core.partition import LabelTree
 from xmtc.core.ranking import Ranking
 from xmtc.linear.beam import Combiner, SearchConfig, join_path, search
+from xmtc.linear.chunks import LinearTree
 from xmtc.linear.solver import SolverConfig
 from xmtc.linear.tree import TreeConfig, train_tree
 
@@ -137,3 +138,28 @@ def test_entering_below_the_root(problem, tree, trained):
 
 def test_no_documents(trained):
     assert search(trained, sp.csr_matrix((0, 60), dtype=np.float32), SearchConfig(), 5).labels.shape == (0, 5)
+
+
+@pytest.mark.parametrize("n_features", [60, 1000, 70_000])
+def test_words_are_found_however_many_features_there_are(problem, tree, n_features):
+    """The same documents with their features spread over a wider range rank the same: buckets hide no word."""
+    X, Y = problem
+    places = np.sort(np.random.default_rng(5).choice(n_features, 60, replace=False))
+    spread = sp.csr_matrix((X.data, places[X.indices], X.indptr), shape=(300, n_features))
+    close, wide = (
+        search(train_tree(A, Y, tree, TreeConfig(), SolverConfig(), SearchConfig()), A, SearchConfig(), 5)
+        for A in (X, spread)
+    )
+    assert close.labels.tobytes() == wide.labels.tobytes()
+    assert close.scores.tobytes() == wide.scores.tobytes()
+
+
+def test_trees_stored_without_buckets_rank_the_same(problem, trained):
+    old = {name: array for name, array in trained.arrays().items() if "bucket" not in name}
+    old["entry_weights"] = trained.entry_weights.astype(np.float32)
+    old["entry_starts"] = trained.entry_starts.astype(np.int64)
+    old["entry_children"] = trained.entry_children.astype(np.uint16)
+    again = LinearTree.from_parts(old, trained.scalars())
+    new, before = (search(tree, problem[0], SearchConfig(), 5) for tree in (trained, again))
+    assert new.labels.tobytes() == before.labels.tobytes()
+    assert new.scores.tobytes() == before.scores.tobytes()

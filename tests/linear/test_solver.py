@@ -3,12 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import minimize
 from sklearn.svm import LinearSVC
 
 from xmtc.linear.lanes import LANES
 from xmtc.linear.solver import SolverConfig, solve_block
 
-EXACT = SolverConfig(tolerance=1e-5, passes=5000, prune=0)
+EXACT = SolverConfig(tolerance=1e-5, passes=5000, prune=0, precision="float32")
 
 
 def biased(X, bias=1.0):
@@ -48,9 +49,35 @@ def liblinear(X, y, C=1.0):
 def test_equals_liblinear(problem, C):
     X, Y = biased(problem[0]), problem[1]
     W = solve(X, Y, EXACT.model_copy(update={"C": C}), first=10)
-    for lane in range(LANES):
+    assert W.shape[1] == 40
+    for lane in range(40):
         if lane + 10 != 17:
             np.testing.assert_allclose(W[:, lane], liblinear(X, Y[:, lane + 10].toarray().ravel(), C), atol=2e-3)
+
+
+@pytest.mark.parametrize("n_lanes", [1, 16, 17, 33, 48, 49])
+def test_the_width_of_a_block_changes_no_bit(problem, n_lanes):
+    X, Y = biased(problem[0]), problem[1]
+    rough = SolverConfig(passes=3, tolerance=1e-9, prune=0)
+    together = solve(X, Y, rough)
+    assert together.shape[1] == 50
+    assert solve(X, Y, rough, n_lanes=n_lanes).tobytes() == np.ascontiguousarray(together[:, :n_lanes]).tobytes()
+
+
+def test_offset_draws_the_bias(problem):
+    """The minimum of ½‖w − w₀‖² + C Σ max(0, 1 − y w·x)² by a general optimiser, w₀ zero but for the bias's offset."""
+    X, Y = biased(problem[0], 0.5), problem[1]
+    W = solve(X, Y, EXACT.model_copy(update={"bias": 0.5, "offset": -1}), n_lanes=6)
+    centre = np.append(np.zeros(60), -2)
+    for lane in range(6):
+        y = 2 * Y[:, lane].toarray().ravel() - 1
+
+        def objective(w, y=y):
+            loss = np.maximum(0, 1 - y * (X @ w))
+            return 0.5 * ((w - centre) ** 2).sum() + (loss**2).sum(), w - centre - 2 * X.T @ (y * loss)
+
+        expected = minimize(objective, centre, jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-9}).x
+        np.testing.assert_allclose(W[:, lane], expected, atol=2e-3)
 
 
 def test_some_rows_equal_liblinear_on_those_rows(problem):

@@ -13,7 +13,7 @@ from xmtc.linear.chunks import LinearTree
 from xmtc.linear.solver import SolverConfig
 from xmtc.linear.tree import TreeConfig, arrange, train_tree
 
-EXACT = SolverConfig(tolerance=1e-5, passes=5000, prune=0)
+EXACT = SolverConfig(tolerance=1e-5, passes=5000, prune=0, precision="float32")
 
 
 def classifiers(linear: LinearTree, tree: LabelTree):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from benchmarks.machine import versions
 from benchmarks.process import Found
 
 Job = dict[str, Any]
+_ALONE, _WARM_UP = 500, 20  # documents ranked one by one, and those before the clock runs
 
 
 def matrix(job: Job, name: str) -> sp.csr_matrix:
@@ -34,6 +36,65 @@ def write_top(job: Job, rows: Sequence[Sequence[int]]) -> None:
     for i, row in enumerate(rows):
         ids[i, : len(row)] = row
     np.save(job["top"], ids)
+
+
+def repeat(rank: Callable[[], Any], times: int = 3) -> tuple[Any, list[float]]:
+    """Rank all documents some times; return the last answer and the seconds of each."""
+    seconds = []
+    for _ in range(times):
+        start = time.perf_counter()
+        found = rank()
+        seconds.append(time.perf_counter() - start)
+    return found, seconds
+
+
+def alone(
+    job: Job, rank: Callable[[sp.csr_matrix], Any], vectorise: Callable[[str], Any] | None = None, own: bool = False
+) -> Found:
+    """Rank documents one by one, as vectors and as texts; return percentiles of the milliseconds.
+
+    vectorise: turns a text into a vector; by default scikit-learn's TF-IDF, fitted on the training texts. own: its
+    vectors have other columns than the matrices, so that the text's row of the matrix is ranked in their place.
+    """
+    X, documents = matrix(job, "X.test"), texts(job, "test")
+    places = np.linspace(0, X.shape[0] - 1, _ALONE).astype(int)
+    rows, written = [X[i] for i in places], [documents[i] for i in places]
+    if vectorise is None:
+        fitted = scikit_learn_tfidf().fit(texts(job, "train"))
+
+        def vectorise(text: str) -> Any:
+            return fitted.transform([text])
+
+    def from_text(i: int) -> None:
+        vector = vectorise(written[i])
+        rank(rows[i] if own else vector)
+
+    return {
+        "documents": _ALONE,
+        "vector_ms": percentiles(lambda i: rank(rows[i])),
+        "text_ms": percentiles(from_text),
+        "vectorise_ms": percentiles(lambda i: vectorise(written[i])),
+    }
+
+
+def percentiles(call: Callable[[int], Any]) -> dict[str, float]:
+    """Return the 50th and 99th percentile of the milliseconds of `call(i)`, i = 0 … _ALONE − 1, after a warm-up."""
+    for i in range(_WARM_UP):
+        call(i)
+    taken = []
+    for i in range(_ALONE):
+        start = time.perf_counter()
+        call(i)
+        taken.append(1000 * (time.perf_counter() - start))
+    p50, p99 = np.percentile(taken, [50, 99]).tolist()
+    return {"p50": p50, "p99": p99}
+
+
+def scikit_learn_tfidf() -> Any:
+    """Return scikit-learn's vectoriser with the settings that made the matrices."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    return TfidfVectorizer(sublinear_tf=True, min_df=2, dtype=np.float32)
 
 
 def environment(*packages: str) -> Found:

@@ -9,7 +9,7 @@ import numpy as np
 import psutil
 
 from benchmarks.machine import Clock, folder_mb
-from benchmarks.peers.drivers.job import Job, environment, matrix, write_top
+from benchmarks.peers.drivers.job import Job, alone, environment, matrix, write_top
 from benchmarks.process import Found, serve
 
 _BATCH = 256  # documents whose scores for all labels, dense, are held at a time
@@ -48,5 +48,15 @@ def predict(job: Job) -> Found:
     return {"seconds": clock.seconds, "load_seconds": load.seconds}
 
 
+def single(job: Job) -> Found:
+    """Rank documents one by one."""
+    _, model = linear.load_pipeline(str(Path(job["model"], "linear_pipeline.pickle")))
+    width = job["settings"]["beam_width"]
+    return alone(
+        job,
+        lambda row: np.argsort(-model.predict_values(row.astype(np.float64), beam_width=width), kind="stable")[:, :5],
+    )
+
+
 if __name__ == "__main__":
-    serve({"train": train, "predict": predict})
+    serve({"train": train, "predict": predict, "single": single})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from napkinxc.models import PLT
 
 from benchmarks.machine import Clock, folder_mb
-from benchmarks.peers.drivers.job import Job, environment, matrix, write_top
+from benchmarks.peers.drivers.job import Job, alone, environment, matrix, write_top
 from benchmarks.process import Found, serve
 
 
@@ -30,5 +30,12 @@ def predict(job: Job) -> Found:
     return {"seconds": clock.seconds, "load_seconds": load.seconds}
 
 
+def single(job: Job) -> Found:
+    """Rank documents one by one."""
+    model = PLT(job["model"], threads=1, seed=job["seed"])
+    model.load()
+    return alone(job, lambda row: model.predict(row, top_k=5))
+
+
 if __name__ == "__main__":
-    serve({"train": train, "predict": predict})
+    serve({"train": train, "predict": predict, "single": single})

@@ -10,7 +10,7 @@ import omikuji
 import scipy.sparse as sp
 
 from benchmarks.machine import Clock, folder_mb
-from benchmarks.peers.drivers.job import Job, environment, matrix, write_top
+from benchmarks.peers.drivers.job import Job, alone, environment, matrix, write_top
 from benchmarks.process import Found, serve
 
 
@@ -46,6 +46,19 @@ def predict(job: Job) -> Found:
     return {"seconds": clock.seconds, "load_seconds": load.seconds}
 
 
+def single(job: Job) -> Found:
+    """Rank documents one by one."""
+    model = omikuji.Model.load(job["model"])
+    model.init_prediction_thread_pool(1)
+    beam = job["settings"]["beam_size"]
+
+    def rank(row: sp.csr_matrix) -> object:
+        pairs = list(zip(row.indices.tolist(), row.data.tolist(), strict=True))
+        return model.predict(pairs, beam_size=beam, top_k=5)
+
+    return alone(job, rank)
+
+
 def _write(path: Path, X: sp.csr_matrix, Y: sp.csr_matrix) -> None:
     with path.open("w") as file:
         file.write(f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}\n")
@@ -56,4 +69,4 @@ def _write(path: Path, X: sp.csr_matrix, Y: sp.csr_matrix) -> None:
 
 
 if __name__ == "__main__":
-    serve({"train": train, "predict": predict})
+    serve({"train": train, "predict": predict, "single": single})

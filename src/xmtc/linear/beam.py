@@ -1,7 +1,7 @@
 """Beam search through a linear tree: from feature rows to ranked labels.
 
 Documents are searched in batches, level by level; within a level they are grouped by node, so that a node's weights
-are looked up once for all documents that reach it. Scores do not depend on the batch or on the way of looking up.
+stay in the processor's cache for all documents that reach it. Scores do not depend on the batch.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from xmtc.core.config import Settings
 from xmtc.core.parallel import blocks, run
 from xmtc.core.ranking import Ranking
 from xmtc.linear.chunks import LinearTree
+from xmtc.linear.halves import as_float, bits_of
 
 Combiner = Literal[
     "l1-hinge", "l2-hinge", "l3-hinge", "log-l1-hinge", "log-l2-hinge", "log-l3-hinge", "sigmoid", "noop"
@@ -64,19 +65,26 @@ def search(
     else:
         nodes, scores = start.labels, start.scores
     k = min(k, len(tree.leaf_labels))
-    rows = (X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), X.data.astype(np.float32, copy=False))
+    rows = (
+        X.indptr.astype(np.int64, copy=False),
+        X.indices.astype(np.int32, copy=False),
+        X.data.astype(np.float32, copy=False),
+    )
+    entry_weights = bits_of(tree.entry_weights)
 
     def batch(bounds: tuple[int, int]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         first, stop = bounds
         found: tuple[NDArray[np.int32], NDArray[np.float32]] = _search(
             *rows, first, nodes[first:stop], scores[first:stop],
-            tree.child_starts, tree.feature_starts, tree.features, tree.entry_starts, tree.entry_children,
-            tree.entry_weights, tree.leaf_labels, tree.n_features, np.float32(tree.bias),
-            config.beam, k, *_COMBINERS[config.combiner],
+            tree.child_starts, tree.feature_starts, tree.features, tree.bucket_starts, tree.buckets,
+            tree.entry_starts, tree.entry_children, entry_weights, tree.leaf_labels,
+            tree.n_features, np.float32(tree.bias), config.beam, k, *_COMBINERS[config.combiner],
         )  # fmt: skip
         return found
 
     parts = run(batch, blocks(n, _BATCH))
+    if len(parts) == 1:
+        return Ranking(*parts[0])
     if not parts:
         return Ranking(np.empty((0, k), np.int32), np.empty((0, k), np.float32))
     return Ranking(np.concatenate([labels for labels, _ in parts]), np.concatenate([scores for _, scores in parts]))
@@ -102,9 +110,11 @@ def _search(
     child_starts: NDArray[np.int64],
     feature_starts: NDArray[np.int64],
     features: NDArray[np.int32],
-    entry_starts: NDArray[np.int64],
-    entry_children: NDArray[np.uint16],
-    entry_weights: NDArray[np.float32],
+    bucket_starts: NDArray[np.int64],
+    buckets: NDArray[np.int32],
+    entry_starts: NDArray[np.integer],
+    entry_children: NDArray[np.integer],
+    entry_weights: NDArray[np.uint16] | NDArray[np.float32],
     leaf_labels: NDArray[np.int32],
     n_features: int,
     bias: np.float32,
@@ -116,11 +126,7 @@ def _search(
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     n = len(nodes)
     n_inner = len(child_starts) - 1
-    widest = 0
-    for node in range(n_inner):
-        widest = max(widest, child_starts[node + 1] - child_starts[node])
-    child_scores = np.empty(widest, dtype=np.float32)
-    row_of = np.zeros(1, dtype=np.int64)  # feature → its row in the chunk + 1; made when a node has enough documents
+    raw = np.empty(0, dtype=np.float32)  # a node's children's scores
     while True:
         at_leaves = True  # all nodes of a level are of one kind
         for i in range(n):
@@ -146,37 +152,48 @@ def _search(
             while end < len(order) and flat[order[end]] == node:
                 end += 1
             low, high = feature_starts[node], feature_starts[node + 1]
-            children = child_starts[node + 1] - child_starts[node]
-            by_table = _table_pays(end - p, int(high - low), indptr, first, n)
-            if by_table:
-                if len(row_of) == 1:
-                    row_of = np.zeros(n_features + 1, dtype=np.int64)
-                for row in range(low, high):
-                    row_of[features[row]] = row + 1
+            at = bucket_starts[node]
+            shift = _shift(n_features, bucket_starts[node + 1] - at)
+            first_child, n_children = child_starts[node], child_starts[node + 1] - child_starts[node]
+            if len(raw) < n_children:
+                raw = np.empty(n_children, dtype=np.float32)
             for q in range(p, end):
                 document = order[q] // nodes.shape[1]
-                child_scores[:children] = 0
+                raw[:n_children] = 0
                 for v in range(indptr[first + document], indptr[first + document + 1]):
-                    if by_table:
-                        row = row_of[indices[v]] - 1
+                    feature = indices[v]
+                    row = low + buckets[at + (feature >> shift)]
+                    stop = low + buckets[at + (feature >> shift) + 1]
+                    while row < stop and features[row] < feature:
+                        row += 1
+                    if row == stop or features[row] != feature:
+                        continue
+                    # written out, for calls and slices would count references, which takes longer than the sums;
+                    # unsigned, for signed places may count from the end, which would have to be tested
+                    value = values[v]
+                    entry, last = np.uint64(entry_starts[row]), np.uint64(entry_starts[row + 1])
+                    if last - entry == np.uint64(n_children):  # a weight for every child, in order: SIMD lanes
+                        for child in range(np.uint64(n_children)):
+                            raw[child] += value * as_float(entry_weights[entry + child])  # type: ignore[call-arg]
                     else:
-                        row = _find(features, low, high, indices[v])
-                    if row >= 0:
-                        for entry in range(entry_starts[row], entry_starts[row + 1]):
-                            child_scores[entry_children[entry]] += values[v] * entry_weights[entry]
+                        for at_entry in range(entry, last):
+                            child = entry_children[at_entry]
+                            raw[child] += value * as_float(entry_weights[at_entry])  # type: ignore[call-arg]
                 if high > low and features[high - 1] == n_features:
-                    for entry in range(entry_starts[high - 1], entry_starts[high]):
-                        child_scores[entry_children[entry]] += bias * entry_weights[entry]
+                    for at_entry in range(np.uint64(entry_starts[high - 1]), np.uint64(entry_starts[high])):
+                        raw[entry_children[at_entry]] += bias * as_float(entry_weights[at_entry])  # type: ignore[call-arg]
                 above = scores[document, order[q] % nodes.shape[1]]
-                for child in range(children):
-                    score = _joined(child_scores[child], above, transform, power, combine)
-                    name = child_starts[node] + child
+                mine, my_scores = best[document], best_scores[document]
+                least = _least(mine, my_scores, above, transform, combine)
+                for child in range(n_children):
+                    if transform == _HINGE and _exponent(raw[child], power) < least:
+                        continue
+                    name = first_child + child
                     if to_leaves:
                         name = leaf_labels[name - n_inner]
-                    _insert(best[document], best_scores[document], name, score)
-            if by_table:
-                for row in range(low, high):
-                    row_of[features[row]] = 0
+                    score = _joined(raw[child], above, transform, power, combine)
+                    if _insert(mine, my_scores, name, score):
+                        least = _least(mine, my_scores, above, transform, combine)
             p = end
         nodes, scores = best, best_scores
         if to_leaves:
@@ -185,33 +202,29 @@ def _search(
 
 
 @njit(nogil=True, cache=True)
-def _table_pays(n_documents: int, n_rows: int, indptr: NDArray[np.int64], first: int, n: int) -> bool:
-    """Filling a table of the node's features costs 2 n_rows steps; without it every word costs a binary search."""
-    words = n_documents * (indptr[first + n] - indptr[first]) / n
-    return bool(2 * n_rows < words * np.log2(n_rows + 2))
+def _shift(n_features: int, n_buckets: int) -> int:
+    """Bits of a feature's number that a bucket's number lacks; see `LinearTree`."""
+    shift = 0
+    while (n_features >> shift) + 2 > n_buckets:
+        shift += 1
+    return shift
 
 
 @njit(nogil=True, cache=True)
-def _find(features: NDArray[np.int32], low: int, high: int, feature: int) -> int:
-    """Row of a feature in a chunk, or −1."""
-    end = high
-    while low < high:
-        middle = (low + high) // 2
-        if features[middle] < feature:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < end and features[low] == feature else -1
+def _least(
+    names: NDArray[np.int32], scores: NDArray[np.float32], above: np.float32, transform: int, combine: int
+) -> np.float32:
+    """A hinge's exponent below which no child can enter the list, with a margin for rounding: spares exponentials."""
+    if transform != _HINGE or combine != _MULTIPLY or names[-1] < 0 or scores[-1] <= 0 or above <= 0:
+        return np.float32(-np.inf)
+    return np.float32(np.log(scores[-1] / above) - np.float32(1e-3))
 
 
 @njit(nogil=True, cache=True)
 def _joined(score: np.float32, above: np.float32, transform: int, power: int, combine: int) -> np.float32:
     """Transform a raw score and join it with the parent's; log-hinges stay in log space and add."""
     if transform == _HINGE:
-        loss = max(np.float32(0), np.float32(1) - score)
-        exponent = -loss
-        for _ in range(power - 1):
-            exponent *= loss
+        exponent = _exponent(score, power)
         value = exponent if combine == _ADD else np.exp(exponent)
     elif transform == _SIGMOID:
         value = np.float32(1) / (np.float32(1) + np.exp(-score))
@@ -225,14 +238,25 @@ def _joined(score: np.float32, above: np.float32, transform: int, power: int, co
 
 
 @njit(nogil=True, cache=True)
-def _insert(names: NDArray[np.int32], scores: NDArray[np.float32], name: int, score: np.float32) -> None:
-    """Insert into a list kept sorted by (−score, name), dropping the last."""
+def _exponent(score: np.float32, power: int) -> np.float32:
+    """−max(0, 1 − score)^power."""
+    loss = max(np.float32(0), np.float32(1) - score)
+    exponent = -loss
+    for _ in range(power - 1):
+        exponent *= loss
+    return exponent
+
+
+@njit(nogil=True, cache=True)
+def _insert(names: NDArray[np.int32], scores: NDArray[np.float32], name: int, score: np.float32) -> bool:
+    """Insert into a list kept sorted by (−score, name), dropping the last; say whether it got in."""
     i = len(names) - 1
     if names[i] >= 0 and (score < scores[i] or (score == scores[i] and name > names[i])):
-        return
+        return False
     while i > 0 and (names[i - 1] < 0 or score > scores[i - 1] or (score == scores[i - 1] and name < names[i - 1])):
         names[i] = names[i - 1]
         scores[i] = scores[i - 1]
         i -= 1
     names[i] = name
     scores[i] = score
+    return True

@@ -3,18 +3,25 @@
 The weights of one node's children form a chunk: [features × children], sparse in both, sorted by feature, so that one
 look-up of a document's word serves all children. Nodes are numbered breadth first, siblings side by side; the root is
 0, leaves come last. The arrays are what the model folder holds, mapped into memory as they are.
+
+A word is found in a chunk through buckets: features are cut into stretches of 2^shift numbers, few enough that two to
+four of the chunk's features fall into one, and a stretch names its first feature row. So a look-up costs the same
+few cache lines in chunks of any size. A feature that weighs for a third of the children or more has entries for all of
+them, zeros too: such rows are added up in SIMD lanes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from xmtc.linear.solver import BlockWeights
+from xmtc.linear.solver import BlockWeights, Precision
 
 
 class Chunk(NamedTuple):
@@ -23,21 +30,27 @@ class Chunk(NamedTuple):
     features: NDArray[np.int32]  # ascending
     starts: NDArray[np.int64]  # feature i has the entries [starts[i], starts[i + 1])
     children: NDArray[np.int32]  # 0 … number of children − 1
-    weights: NDArray[np.float32]
+    weights: NDArray[np.floating]  # float32, or float16 as stored
 
 
 @dataclass(frozen=True, eq=False)
 class LinearTree:
     """Inner node v has the children [child_starts[v], child_starts[v + 1]) and a chunk with the feature rows
     [feature_starts[v], feature_starts[v + 1]); feature row r has the entries [entry_starts[r], entry_starts[r + 1]).
+
+    Its buckets are [bucket_starts[v], bucket_starts[v + 1]), the last one the end: features f of the chunk lie in the
+    rows from feature_starts[v] + buckets[b] to before feature_starts[v] + buckets[b + 1], b = bucket_starts[v] + (f >>
+    shift), where shift is the least for which all features fall into the node's buckets.
     """
 
     child_starts: NDArray[np.int64]  # (inner nodes + 1,)
     feature_starts: NDArray[np.int64]  # (inner nodes + 1,)
     features: NDArray[np.int32]
-    entry_starts: NDArray[np.int64]
-    entry_children: NDArray[np.uint16]  # a child's place among its siblings; int32 where a node has over 65,536
-    entry_weights: NDArray[np.float32]
+    bucket_starts: NDArray[np.int64]  # (inner nodes + 1,)
+    buckets: NDArray[np.int32]
+    entry_starts: NDArray[np.integer]  # int32, or int64 from 2³¹ entries on
+    entry_children: NDArray[np.integer]  # a child's place among its siblings, in 8, 16 or 32 bits
+    entry_weights: NDArray[np.floating]  # float16 or float32
     leaf_labels: NDArray[np.int32]  # label of each leaf
     depth: int
     n_features: int  # without the bias, which is feature n_features
@@ -58,15 +71,24 @@ class LinearTree:
         widest = int(np.diff(child_starts).max())
         rows_before = np.cumsum([0, *(len(chunk.weights) for chunk in chunks)])
         entry_starts = [chunk.starts[:-1] + before for chunk, before in zip(chunks, rows_before[:-1], strict=True)]
+        # one precision for all: half, if any chunk has it
+        half = any(chunk.weights.dtype == np.float16 for chunk in chunks)
+        buckets = [_buckets(chunk.features, n_features) for chunk in chunks]
         tree = cls(
             child_starts=child_starts,
             feature_starts=np.cumsum([0, *(len(chunk.features) for chunk in chunks)]),
-            features=np.concatenate([chunk.features for chunk in chunks]),
-            entry_starts=np.concatenate([*entry_starts, rows_before[-1:]]),
-            entry_children=np.concatenate([chunk.children for chunk in chunks]).astype(
-                np.uint16 if widest <= 65536 else np.int32
+            features=np.concatenate([chunk.features for chunk in chunks]).astype(np.int32, copy=False),
+            bucket_starts=np.cumsum([0, *map(len, buckets)]),
+            buckets=np.concatenate(buckets),
+            entry_starts=np.concatenate([*entry_starts, rows_before[-1:]]).astype(
+                np.int32 if rows_before[-1] < 2**31 else np.int64
             ),
-            entry_weights=np.concatenate([chunk.weights for chunk in chunks]),
+            entry_children=np.concatenate([chunk.children for chunk in chunks]).astype(
+                np.uint8 if widest <= 256 else np.uint16 if widest <= 65536 else np.int32
+            ),
+            entry_weights=np.concatenate(
+                [chunk.weights.astype(np.float16 if half else np.float32) for chunk in chunks]
+            ),
             leaf_labels=leaf_labels.astype(np.int32),
             depth=depth,
             n_features=n_features,
@@ -86,8 +108,15 @@ class LinearTree:
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, Any], scalars: Mapping[str, Any]) -> LinearTree:
-        """Rebuild a tree from what `arrays` and `scalars` gave."""
-        return cls(**arrays, **scalars)
+        """Rebuild a tree from what `arrays` and `scalars` gave; trees stored without buckets get theirs."""
+        added: dict[str, Any] = {}
+        if "buckets" not in arrays:
+            bounds = pairwise(arrays["feature_starts"].tolist())
+            buckets = [_buckets(arrays["features"][first:stop], scalars["n_features"]) for first, stop in bounds]
+            added = {"bucket_starts": np.cumsum([0, *map(len, buckets)]), "buckets": np.concatenate(buckets)}
+            for array in added.values():
+                array.setflags(write=False)
+        return cls(**arrays, **added, **scalars)
 
     def path(self, label: int) -> list[int]:
         """Return the nodes from the root's child down to a label's leaf; empty if the tree lacks the label."""
@@ -107,9 +136,9 @@ class LinearTree:
         rows = slice(int(self.feature_starts[parent]), int(self.feature_starts[parent + 1]))
         first = self.entry_starts[rows.start]
         entries = slice(int(first), int(self.entry_starts[rows.stop]))
-        mine = self.entry_children[entries] == node - self.child_starts[parent]
+        mine = (self.entry_children[entries] == node - self.child_starts[parent]) & (self.entry_weights[entries] != 0)
         counts = np.diff(self.entry_starts[rows.start : rows.stop + 1])
-        return np.repeat(self.features[rows], counts)[mine], self.entry_weights[entries][mine]
+        return np.repeat(self.features[rows], counts)[mine], self.entry_weights[entries][mine].astype(np.float32)
 
     def labels_below(self, node: int) -> NDArray[np.int32]:
         """Return the labels below a node."""
@@ -123,6 +152,15 @@ class LinearTree:
 _SCALARS = ("depth", "n_features", "bias")
 
 
+def finish(chunk: Chunk, n_children: int, precision: Precision) -> Chunk:
+    """Fill up the rows of features that weigh for many children, and give the weights their precision."""
+    starts, children, weights = _fill(chunk.starts, chunk.children, chunk.weights, n_children)
+    if precision == "float16":  # what it cannot hold becomes the nearest that it can
+        most = np.finfo(np.float16).max
+        weights = np.clip(weights, -most, most).astype(np.float16)
+    return Chunk(chunk.features, starts, children, weights)
+
+
 def join_blocks(blocks: list[tuple[int, BlockWeights]]) -> Chunk:
     """Join the blocks of one parent, given with the place of their first child, into one chunk."""
     if len(blocks) == 1:
@@ -134,3 +172,34 @@ def join_blocks(blocks: list[tuple[int, BlockWeights]]) -> Chunk:
     order = np.lexsort((children, features))
     kept, counts = np.unique(features, return_counts=True)
     return Chunk(kept, np.concatenate([[0], np.cumsum(counts)]), children[order], weights[order])
+
+
+def _buckets(features: NDArray[np.int32], n_features: int) -> NDArray[np.int32]:
+    """The first feature row of each stretch of 2^shift features, the bias's stretch the last, and the end."""
+    shift = 0
+    while 2 * (n_features >> shift) > len(features):
+        shift += 1
+    stretches = np.arange((n_features >> shift) + 2, dtype=np.int64) << shift
+    return np.searchsorted(features, stretches).astype(np.int32)
+
+
+@njit(nogil=True, cache=True)
+def _fill(
+    starts: NDArray[np.int64], children: NDArray[np.int32], weights: NDArray[np.float32], n_children: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    """Give rows with entries for a third of the children or more an entry for every child."""
+    filled = np.zeros(len(starts), dtype=np.int64)
+    for row in range(len(starts) - 1):
+        count = starts[row + 1] - starts[row]
+        filled[row + 1] = filled[row] + (n_children if 3 * count >= n_children else count)
+    all_children = np.empty(filled[-1], dtype=np.int32)
+    all_weights = np.zeros(filled[-1], dtype=np.float32)
+    for row in range(len(starts) - 1):
+        whole = filled[row + 1] - filled[row] == n_children
+        if whole:
+            all_children[filled[row] : filled[row + 1]] = np.arange(n_children)
+        for entry in range(starts[row], starts[row + 1]):
+            place = children[entry] if whole else entry - starts[row]
+            all_children[filled[row] + place] = children[entry]
+            all_weights[filled[row] + place] = weights[entry]
+    return filled, all_children, all_weights

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numba import njit
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -21,11 +22,13 @@ from xmtc.core.parallel import run
 from xmtc.core.partition import LabelTree, Partition
 from xmtc.core.progress import SILENT, Progress
 from xmtc.linear.beam import SearchConfig, search
-from xmtc.linear.chunks import Chunk, LinearTree, join_blocks
+from xmtc.linear.chunks import Chunk, LinearTree, finish, join_blocks
 from xmtc.linear.lanes import LANES
 from xmtc.linear.solver import BlockWeights, SolverConfig, solve_block
 
 Negatives = Literal["tfn", "man", "both"]
+
+_SHARED = 32  # children of the root from which on they make two blocks at least
 
 
 class TreeConfig(Settings):
@@ -160,7 +163,8 @@ def train_level(
     blocks_of: list[list[tuple[int, BlockWeights]]] = [[] for _ in range(len(level.starts) - 1)]
     for i, task in enumerate(tasks):
         blocks_of[task.parent].append((task.first - int(level.starts[task.parent]), solved[i]))
-    return [join_blocks(blocks) for blocks in blocks_of]
+    sizes = np.diff(level.starts).tolist()
+    return [finish(join_blocks(blocks), size, config.precision) for blocks, size in zip(blocks_of, sizes, strict=True)]
 
 
 def _tasks(
@@ -183,6 +187,8 @@ def _tasks(
                 positives_only = ~np.isin(rows, matched)
         start, stop = int(level.starts[parent]), int(level.starts[parent + 1])
         n_blocks = -(-(stop - start) // LANES)
+        if above is None and stop - start >= _SHARED:
+            n_blocks = max(2, n_blocks)  # the root is a single parent: two threads share its children
         bounds = np.linspace(start, stop, n_blocks + 1).astype(int)
         for first, end in pairwise(bounds.tolist()):
             tasks.append(_Task(parent, first, end - first, rows, positives_only))
@@ -202,7 +208,21 @@ def indicate(labels: NDArray[np.int32], width: int) -> sp.csr_matrix:
 
 def add_bias(X: sp.csr_matrix, bias: float) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int]:
     """CSR parts of X with a constant last column, and the number of columns."""
-    if bias > 0:
-        column = sp.csr_matrix(np.full((X.shape[0], 1), bias, dtype=np.float32))
-        X = sp.hstack([X, column], format="csr", dtype=np.float32)
-    return X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32), X.shape[1]
+    indptr, indices, values = X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32)
+    if bias == 0:
+        return indptr, indices, values, X.shape[1]
+    return *_append(indptr, indices, values, X.shape[1], np.float32(bias)), X.shape[1] + 1
+
+
+@njit(nogil=True, cache=True)
+def _append(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], values: NDArray[np.float32], column: int, value: np.float32
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    """Give every row one entry more, its last."""
+    n = len(indptr) - 1
+    all_indices, all_values = np.empty(len(indices) + n, dtype=np.int32), np.empty(len(values) + n, dtype=np.float32)
+    for row in range(n):
+        for p in range(indptr[row], indptr[row + 1]):
+            all_indices[p + row], all_values[p + row] = indices[p], values[p]
+        all_indices[indptr[row + 1] + row], all_values[indptr[row + 1] + row] = column, value
+    return indptr + np.arange(n + 1), all_indices, all_values
