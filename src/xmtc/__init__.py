@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from xmtc.api import compare, ensemble, evaluate, load, read_corpus, train
+    from xmtc.api import calibrate, compare, ensemble, evaluate, load, read_corpus, suggest, train, update
     from xmtc.core.corpus import Corpus
     from xmtc.core.errors import XmtcError
     from xmtc.core.explanation import Explanation
@@ -25,6 +25,9 @@ _PUBLIC = {
     "evaluate": "xmtc.api",
     "compare": "xmtc.api",
     "ensemble": "xmtc.api",
+    "calibrate": "xmtc.api",
+    "suggest": "xmtc.api",
+    "update": "xmtc.api",
     "Partition": "xmtc.core.partition",
     "LabelTree": "xmtc.core.partition",
     "Model": "xmtc.core.model",
@@ -50,12 +53,15 @@ __all__ = [
     "Ranking",
     "Report",
     "XmtcError",
+    "calibrate",
     "compare",
     "ensemble",
     "evaluate",
     "load",
     "read_corpus",
+    "suggest",
     "train",
+    "update",
 ]
 
 

@@ -7,40 +7,49 @@ Command line, server and benchmarks call these and nothing below. Knows no termi
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import scipy.sparse as sp
-
 from xmtc.catalogue import METHODS, open_method, read_recipe, read_settings, uses_dev
 from xmtc.core import bootstrap, metrics
+from xmtc.core.bulk import n_features, rank_corpus
+from xmtc.core.calibrated import CalibratedModel, add_calibration, find_threshold, uncalibrated, with_calibration
+from xmtc.core.calibration import DEPTH, check_method, fit_calibration
 from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
+from xmtc.core.curves import CurveMethod
 from xmtc.core.ensemble import Rule
 from xmtc.core.errors import ConfigError, DataError, ModelError
-from xmtc.core.model import Documents, Model
+from xmtc.core.held_out import find_unseen
+from xmtc.core.model import Model
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
-from xmtc.core.storage import FolderReader, check_target
+from xmtc.core.run_folder import check_out, partial_folder
+from xmtc.core.steering import suggest
+from xmtc.core.storage import FolderReader, check_addable, check_target
 from xmtc.data.read import read_corpus
 
 __all__ = [
     "METHODS",
+    "calibrate",
+    "check_out",
     "compare",
     "ensemble",
     "evaluate",
+    "find_threshold",
     "load",
+    "n_features",
     "rank_corpus",
     "read_corpus",
     "read_recipe",
     "read_settings",
+    "suggest",
     "train",
+    "update",
     "uses_dev",
 ]
-
-_BATCH = 2048  # documents ranked between two steps of progress
 
 
 def train(
@@ -73,14 +82,14 @@ def train(
         check_out(out, resume=resume, overwrite=overwrite)
         if resume and Path(out).exists():
             return _finished(out, method, settings, corpus, seed, progress)
-    partial = None if out is None else _partial(out)
+    partial = None if out is None else partial_folder(out)
     if partial is not None and not resume:
         shutil.rmtree(partial, ignore_errors=True)
     model: Model = open_method(method).train(corpus, settings, dev=dev, seed=seed, progress=progress, partial=partial)
     if out is not None:
         progress.stage("saving")
         model.save(out, overwrite=overwrite)
-        shutil.rmtree(_partial(out), ignore_errors=True)
+        shutil.rmtree(partial_folder(out), ignore_errors=True)
     return model
 
 
@@ -90,11 +99,11 @@ def load(folder: str | Path) -> Model:
     if reader.manifest.method == "ensemble":
         from xmtc.methods import ensemble as joined
 
-        return joined.load(reader, load)
+        return with_calibration(joined.load(reader, load), reader)
     if reader.manifest.method not in METHODS:
         raise ModelError(f"{folder} was made by method {reader.manifest.method!r}, which this version of xmtc lacks")
     model: Model = open_method(reader.manifest.method).load(reader)
-    return model
+    return with_calibration(model, reader)
 
 
 def evaluate(
@@ -103,6 +112,7 @@ def evaluate(
     truth: metrics.TruthMode = "all",
     propensity: metrics.Propensity | None = None,
     *,
+    ranking: Ranking | None = None,
     intervals: bool = True,
     progress: Progress = SILENT,
 ) -> metrics.Report:
@@ -110,11 +120,13 @@ def evaluate(
 
     truth: "all" keeps labels that training never saw in the truth, where they cost recall; "known" drops them and the
     documents left without labels, for comparison with published tables. propensity: A and B of PSP@k; the model's
-    own by default (0.55 and 1.5 unless its recipe says otherwise).
+    own by default (0.55 and 1.5 unless its recipe says otherwise). ranking: what `rank_corpus` gave for this corpus,
+    five labels deep or more, where it is known already.
     """
     if propensity is not None and not isinstance(propensity, metrics.Propensity):
         raise ConfigError(f"propensity must be a Propensity, such as Propensity(A=0.55, B=1.5); got {propensity!r}")
-    ranking = rank_corpus(model, corpus, 5, progress)
+    if ranking is None:
+        ranking = rank_corpus(model, corpus, 5, progress)
     aligned = corpus.align(model.labels)
     progress.stage("scoring")
     return metrics.evaluate(
@@ -134,9 +146,13 @@ def compare(
     truth: metrics.TruthMode = "all",
     propensity: metrics.Propensity | None = None,
     *,
+    rankings: Mapping[str, Ranking] | None = None,
     progress: Progress = SILENT,
 ) -> bootstrap.Comparison:
-    """Compare named models on one corpus with the first of them, by a paired bootstrap over documents."""
+    """Compare named models on one corpus with the first of them, by a paired bootstrap over documents.
+
+    rankings: what `rank_corpus` gave for this corpus, by model, five labels deep or more, where they are known already.
+    """
     if not models:
         raise ConfigError("a comparison needs two models or more; got 0")
     first = next(iter(models.values()))
@@ -145,7 +161,7 @@ def compare(
     for name, model in models.items():
         aligned = corpus.align(model.labels)
         found[name] = metrics.collect(
-            rank_corpus(model, corpus, 5, progress),
+            rank_corpus(model, corpus, 5, progress) if rankings is None else rankings[name],
             aligned.Y,
             aligned.labels,
             model.manifest.n_documents,
@@ -175,53 +191,103 @@ def ensemble(
     return model
 
 
+def update(
+    model: Model,
+    corpus: Corpus | None = None,
+    *,
+    base: Corpus | None = None,
+    retire: Iterable[str] = (),
+    budget: float = 0.05,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    progress: Progress = SILENT,
+) -> Model:
+    """Add documents and labels to a linear model and retire labels, without training all of it again.
+
+    corpus: all documents, old and new; or only the new ones, with `base` the documents of the model's training. Without
+    these, new documents teach new labels, but not known ones. retire: ids or names of labels never to be ranked again.
+    budget: the share of a full training's work that may go into this, new labels first; 1 refits all that changed. The
+    given model stays as it was; a calibration does not carry over.
+    """
+    for given in (corpus, base):
+        if given is not None and not isinstance(given, Corpus):
+            raise DataError(f"update takes a Corpus, as read_corpus gives it; got {type(given).__name__}")
+    if isinstance(retire, str):
+        raise ConfigError(f"retire takes a list of labels; got the string {retire!r}: put it in a list")
+    if isinstance(budget, bool) or not isinstance(budget, (int, float)) or not 0 <= budget <= 1:
+        raise ConfigError(f"budget must be a share from 0 to 1; got {budget!r}")
+    check_update(model)
+    if out is not None:
+        check_target(out, overwrite=overwrite)
+    method = open_method(model.manifest.method)
+    updated: Model = method.update(uncalibrated(model), corpus, base, retire, budget, progress)
+    if model is not uncalibrated(model):
+        progress.say("the updated model is not calibrated, since its scores are others; calibrate it again")
+    if out is not None:
+        progress.stage("saving")
+        updated.save(out, overwrite=overwrite)
+    return updated
+
+
+def check_update(model: Model) -> None:
+    """Refuse a model whose method cannot be updated."""
+    method = model.manifest.method
+    if method == "ensemble":
+        raise ModelError("an ensemble is not updated itself; update its linear members, then join them again")
+    if not hasattr(open_method(method), "update"):
+        raise ModelError(f"only linear models can be updated; this one is of method {method!r}: train it anew")
+
+
 def evaluate_stages(model: Model, corpus: Corpus, truth: metrics.TruthMode = "all") -> dict[str, Any]:
     """Measure what comes before the ranking, for models of several stages, which have `stages`; others give nothing."""
-    measure = getattr(model, "stages", None)
+    measure = getattr(uncalibrated(model), "stages", None)
     return {} if measure is None else dict(measure(corpus, truth))
 
 
-def rank_corpus(model: Model, corpus: Corpus, k: int, progress: Progress = SILENT) -> Ranking:
-    """Rank all documents of a corpus in batches: its texts, or its features for a model trained on features."""
-    if len(corpus) == 0:
-        raise DataError("the corpus has no documents")
-    parts = []
-    progress.stage("ranking")
-    done = 0
-    for batch in _batches(model, corpus):
-        parts.append(model.rank(batch, k))
-        done += len(parts[-1])
-        progress.step(done, len(corpus))
-    return Ranking.stack(parts)
+def calibrate(
+    model: Model,
+    corpus: Corpus,
+    method: CurveMethod = "isotonic",
+    *,
+    out: str | Path | None = None,
+    progress: Progress = SILENT,
+) -> CalibratedModel:
+    """Learn from labelled documents what the model's scores are worth; return the model with probabilities.
+
+    corpus: documents that the model was not trained on. Given the training corpus itself, a part of it serves: what
+    training held out, or, where it held out nothing, a part that a copy of the model is trained without; the copy's
+    scores then stand for the model's. method: "isotonic" or "platt". out: the model's own folder, which the
+    calibration is added to, or a new one.
+    """
+    if not isinstance(corpus, Corpus):
+        raise DataError(f"calibrate takes a Corpus, as read_corpus gives it; got {type(corpus).__name__}")
+    check_method(method)
+    model = uncalibrated(model)
+    if out is not None and not Path(out).exists():
+        check_target(out)
+    elif out is not None:
+        if FolderReader(out).manifest != model.manifest:
+            raise ModelError(f"{out} holds another model than the one to calibrate; choose another folder")
+        check_addable(out)
+    ranker, unseen, source = find_unseen(model, corpus, _train_again, progress)
+    ranking = rank_corpus(ranker, unseen, DEPTH, progress)
+    aligned = unseen.align(ranker.labels)
+    calibration = fit_calibration(ranking, aligned.Y, aligned.labels, method, source)
+    calibrated = CalibratedModel(model, calibration)
+    if out is not None and Path(out).exists():
+        add_calibration(out, calibration)
+    elif out is not None:
+        calibrated.save(out)
+    return calibrated
 
 
-def check_out(out: str | Path, *, resume: bool = False, overwrite: bool = False) -> None:
-    """Refuse, before any work, to train to a folder that holds a model, an interrupted run, or cannot be written."""
-    if not str(out):
-        raise ConfigError("the folder for the model has no name; give one")
-    if resume and overwrite:
-        raise ConfigError("resume goes on with what is there and overwrite starts anew; choose one")
-    if not (resume and Path(out).exists()):
-        check_target(out, overwrite=overwrite)
-    partial = _partial(out)
-    if not partial.exists():
-        return
-    if not (any(partial.rglob("run.json")) or not any(partial.iterdir())):
-        raise ModelError(f"{partial} is in the way of the checkpoints and holds none; move it or choose another folder")
-    if not (resume or overwrite):
-        raise ModelError(f"{partial} holds an interrupted run; go on with --resume or start anew with --overwrite")
-
-
-def _partial(out: str | Path) -> Path:
-    """Where an interrupted run's checkpoints lie: beside the model, never inside."""
-    folder = Path(out).absolute()
-    return folder.with_name(f"{folder.name}.partial")
-
-
-def n_features(model: Model) -> int | None:
-    """Return the number of features that a model ranks by; None if it ranks texts."""
-    width: int | None = model.manifest.details["features"]
-    return width
+def _train_again(model: Model, corpus: Corpus, progress: Progress) -> Model:
+    """A copy of a model, trained on another corpus by the same method, settings and seed."""
+    manifest, members = model.manifest, getattr(model, "members", ())
+    if manifest.method not in METHODS:
+        copies = [_train_again(uncalibrated(member), corpus, progress) for member in members]
+        return ensemble(copies, manifest.config["rule"], manifest.config["weights"])
+    return train(corpus, manifest.method, manifest.config, seed=manifest.seed, progress=progress)
 
 
 def _finished(out: str | Path, method: str, config: Settings, corpus: Corpus, seed: int, progress: Progress) -> Model:
@@ -238,22 +304,3 @@ def _finished(out: str | Path, method: str, config: Settings, corpus: Corpus, se
 def _propensity(model: Model) -> metrics.Propensity:
     """The model's own A and B, from its recipe."""
     return metrics.Propensity(**model.manifest.config.get("propensity", {}))
-
-
-def _batches(model: Model, corpus: Corpus) -> Iterator[Documents]:
-    width = n_features(model)
-    if width is not None:
-        if corpus.X is None:
-            raise ModelError(
-                "this model ranks features, and the corpus has only texts; give it the features of training"
-            )
-        X = corpus.X
-        if X.shape[1] < width:  # files of sparse features need not mention the last ones
-            X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
-    elif corpus.texts is None:
-        raise ModelError("this model ranks texts, and the corpus has only features; give it the texts")
-    for start in range(0, len(corpus), _BATCH):
-        if width is not None:
-            yield X[start : start + _BATCH]
-        else:
-            yield corpus.texts[start : start + _BATCH]  # type: ignore[index]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import xmtc as library
-from tests.app.conftest import fails, write_lines, xmtc
+from tests.app.conftest import documents, fails, write_lines, xmtc
 from xmtc.app.rankings import ranking_json
 from xmtc.core.ranking import Ranking
 
@@ -118,6 +119,77 @@ def test_output_to_a_device_does_not_replace_it(model: Path, tmp_path: Path) -> 
     assert xmtc("predict", model, "sugar", "--output", tmp_path / "nowhere").code == 0
     assert not Path(os.devnull).is_file()
     assert (tmp_path / "nowhere").is_symlink()
+
+
+@pytest.fixture(scope="module")
+def calibrated(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("calibrated")
+    shutil.copytree(model, folder / "model")
+    write_lines(folder / "dev.jsonl", documents(60, seed=3))
+    assert xmtc("calibrate", folder / "model", folder / "dev.jsonl").code == 0
+    return folder / "model"
+
+
+def names(*arguments: object) -> list[list[str]]:
+    """The labels of each document that `predict` gives."""
+    result = xmtc("predict", *arguments, "--json")
+    assert result.code == 0, result
+    return [[label["name"] for label in row["labels"]] for row in result.json_lines]
+
+
+def test_a_threshold_gives_fewer_labels_or_none(calibrated: Path) -> None:
+    assert names(calibrated, "sugar beet", "net cow", "what", "--threshold", 0.5) == [
+        ["sugar"],
+        ["fishery", "milk"],
+        [],
+    ]
+    assert names(calibrated, "net cow", "--threshold", 0.5, "-k", 1) == [["fishery"]]
+    assert names(calibrated, "net cow", "--threshold", 0) == names(calibrated, "net cow")
+    assert "no label" in xmtc("predict", calibrated, "what", "--threshold", 0.9).out
+    rows = xmtc("predict", calibrated, *TEXTS, "--json").json_lines
+    kept = xmtc("predict", calibrated, *TEXTS, "--json", "--threshold", 0.01).json_lines
+    for row, short in zip(rows, kept, strict=True):
+        assert short["labels"] == [label for label in row["labels"] if label["probability"] >= 0.01]
+
+
+def test_a_target_chooses_the_threshold(calibrated: Path) -> None:
+    result = xmtc("predict", calibrated, "sugar beet", "net cow", "--target", "precision=0.9", "--json")
+    threshold = float(result.err.split()[1].rstrip(":"))
+    assert "on the documents of calibration" in result.err
+    assert result.out == xmtc("predict", calibrated, "sugar beet", "net cow", "--threshold", threshold, "--json").out
+    assert names(calibrated, "sugar beet", "--target", "f1") == [["sugar"]]
+    told = fails("predict", calibrated, "sugar", "--target", "recall=0.9", "-k", 1)
+    assert "recall=0.9 cannot be reached with 1 label a document: the best recall" in told
+
+
+def test_a_least_score_needs_no_calibration(model: Path) -> None:
+    rows = xmtc("predict", model, *TEXTS, "--json").json_lines
+    kept = xmtc("predict", model, *TEXTS, "--json", "--min-score", 0.5).json_lines
+    for row, short in zip(rows, kept, strict=True):
+        assert short["labels"] == [label for label in row["labels"] if label["score"] >= 0.5]
+    assert xmtc("predict", model, "sugar", "--min-score", "-1", "--json").json["labels"]
+
+
+def test_labels_are_included_and_excluded(model: Path) -> None:
+    assert names(model, "sugar beet", "-k", 1, "--exclude", "sugar") != [["sugar"]]
+    assert names(model, "sugar beet", "-k", 2, "--include", "t4", "--include", "steel") in (
+        [["milk", "steel"]],
+        [["steel", "milk"]],
+    )
+    [everything] = names(model, "sugar beet", "--include", "everything")  # a concept above all labels
+    assert len(everything) == 5
+    assert names(model, "sugar beet", "--include", "top", "--exclude", "t1") == [everything[1:]]
+
+
+def test_what_cannot_be_asked_for(model: Path, calibrated: Path) -> None:
+    assert "run `xmtc calibrate MODEL DATA` first" in fails("predict", model, "sugar", "--threshold", 0.5)
+    assert "xmtc calibrate" in fails("predict", model, "sugar", "--target", "f1")
+    assert "either --threshold or --target" in fails("predict", calibrated, "a", "--threshold", 0.5, "--target", "f1")
+    assert "from 0 to 1" in fails("predict", calibrated, "sugar", "--threshold", 90)
+    assert "Did you mean 'precision'" in fails("predict", calibrated, "sugar", "--target", "precison=0.9")
+    assert "Did you mean 'sugar'" in fails("predict", model, "sugar", "--include", "suger")
+    assert "no label is left" in fails("predict", model, "sugar", "--include", "t1", "--exclude", "top")
+    assert "must be a number" in fails("predict", model, "sugar", "--min-score", "nan")
 
 
 def test_mistakes(model: Path, tmp_path: Path) -> None:

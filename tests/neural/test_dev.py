@@ -1,4 +1,4 @@
-"""Dev: what is held out, and the score by which an epoch is chosen."""
+"""Dev: the score by which an epoch is chosen."""
 
 from __future__ import annotations
 
@@ -8,43 +8,12 @@ import pytest
 from xmtc.core import metrics
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError
-from xmtc.core.progress import Progress
 from xmtc.core.ranking import Ranking
-from xmtc.neural import dev as module
-from xmtc.neural.dev import hold_out, scorer
+from xmtc.neural.dev import scorer
 
 
 def corpus(n: int) -> Corpus:
     return Corpus.from_lists([f"text {i}" for i in range(n)], [[f"l{i % 3}"] for i in range(n)])
-
-
-class Listener(Progress):
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def say(self, fact: str) -> None:
-        self.said.append(fact)
-
-
-def test_held_out_is_seeded_disjoint_and_told() -> None:
-    listener = Listener()
-    train, held = hold_out(corpus(100), 0.1, 5, listener)
-    assert (len(train), len(held)) == (90, 10)
-    assert not set(train.ids) & set(held.ids)
-    assert list(held.ids) == list(hold_out(corpus(100), 0.1, 5)[1].ids)
-    assert list(held.ids) != list(hold_out(corpus(100), 0.1, 6)[1].ids)
-    assert listener.said == ["dev: 10 of the 100 training documents are held out"]
-
-
-def test_no_more_than_enough_is_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST", 7)
-    train, held = hold_out(corpus(100), 0.5, 0)
-    assert (len(train), len(held)) == (93, 7)
-
-
-def test_one_document_is_both() -> None:
-    train, held = hold_out(corpus(1), 0.1, 0)
-    assert len(train) == len(held) == 1
 
 
 def test_score_is_the_metric() -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from xmtc import __version__
-from xmtc.app import data, demo, ensemble, evaluate, explain, inspect, predict, train
+from xmtc.app import calibrate, data, demo, ensemble, evaluate, explain, inspect, predict, serve, train, update
 from xmtc.core.errors import ConfigError, nearest
 
 _UsageError: Any = typer.BadParameter.__base__  # typer gives it no public name
@@ -29,16 +29,20 @@ _COMMANDS: _Commands = (
     ("evaluate", evaluate.evaluate, "xmtc evaluate model/ data/ --split test"),
     ("compare", evaluate.compare, "xmtc compare old/ new/ --data data/"),
     ("ensemble", ensemble.ensemble, "xmtc ensemble a/ b/ c/ --out all/ --rule rank"),
+    ("calibrate", calibrate.calibrate, "xmtc calibrate model/ data/"),
+    ("update", update.update, "xmtc update model/ data/ --out newer/ --retire butter"),
     ("explain", explain.explain, 'xmtc explain model/ "Council regulation on sugar imports" --label sugar'),
     ("inspect", inspect.inspect, "xmtc inspect data/"),
+    ("serve", serve.serve, "xmtc serve model/ --port 8000"),
 )
 _DATA_COMMANDS: _Commands = (
     ("pydocs", data.pydocs, "xmtc data pydocs --out pydocs/"),
     ("synthetic", data.synthetic, "xmtc data synthetic --out big/ --documents 100000 --labels 20000 --seed 1"),
+    ("convert", data.convert, "xmtc data convert Eurlex-4K/ --out eurlex/ --to native"),
 )
 for _name, _function, _example in _COMMANDS:
     app.command(_name, epilog=f"Example: {_example}")(_function)
-_data = typer.Typer(help="Make data sets that need no download.", epilog="Example: xmtc data pydocs --out pydocs/")
+_data = typer.Typer(help="Make and convert data sets.", epilog="Example: xmtc data pydocs --out pydocs/")
 for _name, _function, _example in _DATA_COMMANDS:
     _data.command(_name, epilog=f"Example: {_example}")(_function)
 app.add_typer(_data, name="data")

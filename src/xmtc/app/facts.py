@@ -13,6 +13,7 @@ from rich.text import Text
 
 from xmtc.app.console import json_line, megabytes, one_line, out
 from xmtc.app.report import BIN_TITLES
+from xmtc.core.calibrated import calibration_of
 from xmtc.core.model import Model
 from xmtc.data.describe import Description, SplitFigures
 
@@ -93,12 +94,13 @@ def print_model(path: str, model: Model, files: Mapping[str, int]) -> None:
         "labels": f"{manifest.n_labels:,}, and {len(model.labels) - manifest.n_labels:,} other concepts",
         "seed": str(manifest.seed),
         "data": f"sha256 {manifest.data}",
+        "calibrated": _calibrated(model),
     }
     print_pairs(console, facts)
     console.print("\nsettings, as --set takes them")
-    print_pairs(console, dict(_flat(manifest.config)))
+    print_pairs(console, dict(flat_settings(manifest.config)))
     console.print("\ndetails")
-    print_pairs(console, dict(_flat(manifest.details)))
+    print_pairs(console, dict(flat_settings(manifest.details)))
     console.print(f"\nfiles, {megabytes(sum(files.values()))}")
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2))
     table.add_column(justify="right")
@@ -106,6 +108,13 @@ def print_model(path: str, model: Model, files: Mapping[str, int]) -> None:
     for name, size in files.items():
         table.add_row(f"  {size:,}", Text(name))
     console.print(table)
+
+
+def _calibrated(model: Model) -> str:
+    found = calibration_of(model)
+    if found is None:
+        return "no; `xmtc calibrate` adds probabilities"
+    return f"{found.method}, on {found.n_documents:,} documents {found.source}"
 
 
 def print_pairs(console: Console, facts: Mapping[str, str]) -> None:
@@ -116,7 +125,7 @@ def print_pairs(console: Console, facts: Mapping[str, str]) -> None:
     console.print(table)
 
 
-def _flat(settings: Any, path: str = "") -> Iterator[tuple[str, str]]:
+def flat_settings(settings: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """Give nested settings as (a.b.c, value)."""
     items: Iterator[tuple[Any, Any]] | None = None
     if isinstance(settings, Mapping):
@@ -127,4 +136,4 @@ def _flat(settings: Any, path: str = "") -> Iterator[tuple[str, str]]:
         yield path, settings if isinstance(settings, str) else json_line(settings)
         return
     for key, value in items:
-        yield from _flat(value, f"{path}.{key}" if path else str(key))
+        yield from flat_settings(value, f"{path}.{key}" if path else str(key))

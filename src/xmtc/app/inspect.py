@@ -27,12 +27,15 @@ def _inspect_model(path: str, json: bool) -> None:
     from xmtc import api
     from xmtc.app.console import print_json
     from xmtc.app.facts import print_model
+    from xmtc.core.calibrated import calibration_of
 
     model = api.load(path)
     found = sorted(file for file in Path(path).rglob("*") if file.is_file())
     files = {file.relative_to(path).as_posix(): file.stat().st_size for file in found}
     if json:
-        print_json({"model": path, **asdict(model.manifest), "files": files})
+        calibration = calibration_of(model)
+        summary = None if calibration is None else calibration.summary()
+        print_json({"model": path, **asdict(model.manifest), "calibration": summary, "files": files})
     else:
         print_model(path, model, files)
 

@@ -36,29 +36,61 @@ def predict(
         str | None,
         typer.Option("--output", metavar="FILE", callback=check_path, help="Write here, not to stdout."),
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="Labels a document.")] = 5,
+    k: Annotated[int, typer.Option("-k", min=1, help="Labels a document, at most.")] = 5,
+    threshold: Annotated[
+        float | None,
+        typer.Option("--threshold", metavar="P", help="Only labels of at least this probability (calibrated models)."),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            metavar="TARGET",
+            help="Choose the threshold by what it gave on calibration's documents: precision=0.9, recall=0.8 or f1.",
+        ),
+    ] = None,
+    min_score: Annotated[
+        float | None, typer.Option("--min-score", metavar="S", help="Only labels of at least this score.")
+    ] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option("--include", metavar="LABEL", help="Only this label (id or name) and all below it; repeatable."),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option("--exclude", metavar="LABEL", help="Never this label or any below it; repeatable."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Tag documents with their best labels.
 
-    With --json, one object a line, in the order of the input: id, and labels with label, name and score.
+    With --json, one object a line, in the order of the input: id, and labels with label, name and score, and with
+    probability if `xmtc calibrate` has seen the model.
     """
     from xmtc import api
     from xmtc.app.progress import show_progress
     from xmtc.app.rankings import ranking_json, ranking_text
+    from xmtc.core.steering import Steering
 
+    if threshold is not None and target is not None:
+        raise ConfigError("--target chooses the threshold; give either --threshold or --target")
     source = _source(texts or [], input)
     loaded = api.load(model)
     k = min(k, loaded.labels.n_labels)
+    chosen = None if target is None else api.find_threshold(loaded, target, k)
+    threshold = threshold if chosen is None else chosen.value
+    steering = Steering.plan(loaded, threshold, min_score, include or (), exclude or ())
     write = ranking_json if json else ranking_text
     done = 0
     with (
         _open_output(output) as file,
         show_progress(shown=output is not None or not sys.stdout.isatty()) as progress,
     ):
+        if chosen is not None:
+            progress.say(f"{chosen} on the documents of calibration")
         progress.stage("ranking")
         for batch in _batches(loaded, source):
-            ranking = loaded.rank(batch.documents, k)
+            ranking = steering.rank(loaded, batch.documents, k)
             for line in write(batch.ids, batch.titles, ranking, loaded.labels):
                 file.write(line + "\n")
             file.flush()

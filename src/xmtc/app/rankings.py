@@ -37,11 +37,12 @@ def ranking_json(ids: Sequence[str], titles: Sequence[str], ranking: Ranking, la
 
 
 def ranking_text(ids: Sequence[str], titles: Sequence[str], ranking: Ranking, labels: LabelSet) -> Iterator[str]:
-    """Give a block of lines a document: its id and first words, then names with scores."""
-    for id, title, row in zip(ids, titles, ranking.named(labels), strict=True):
+    """Give a block of lines a document: its id and first words, then names with scores, and probabilities if known."""
+    for i, (id, title, row) in enumerate(zip(ids, titles, ranking.named(labels), strict=True)):
         yield f"{printable(id)}  {one_line(title, 80)}".rstrip()
-        for name, score in row:
-            yield f"  {score:8.3f}  {printable(name)}"
+        for place, (name, score) in enumerate(row):
+            chance = "" if ranking.probabilities is None else f"  {ranking.probabilities[i, place]:6.1%}"
+            yield f"  {score:8.3f}{chance}  {printable(name)}"
         if not row:
             yield "  no label"
 

@@ -72,6 +72,30 @@ class Ranking:
             None if self.probabilities is None else self.probabilities[:, :k],
         )
 
+    def keep(self, kept: NDArray[np.bool_]) -> Ranking:
+        """Return the ranking without the entries that are not kept; the others move up, and padding fills the rows."""
+        order = np.argsort(~kept, axis=1, kind="stable")
+        holes = ~np.take_along_axis(kept, order, 1)
+
+        def moved(values: NDArray, padding: float) -> NDArray:
+            return np.where(holes, np.asarray(padding, values.dtype), np.take_along_axis(values, order, 1))
+
+        return Ranking(
+            moved(self.labels, -1),
+            moved(self.scores, -np.inf),
+            None if self.probabilities is None else moved(self.probabilities, 0),
+        )
+
+    def put(self, rows: NDArray[np.integer], other: Ranking) -> Ranking:
+        """Return the ranking with some of its rows replaced by those of another, which is as wide."""
+        labels, scores = self.labels.copy(), self.scores.copy()
+        labels[rows], scores[rows] = other.labels, other.scores
+        if self.probabilities is None or other.probabilities is None:
+            return Ranking(labels, scores)
+        probabilities = self.probabilities.copy()
+        probabilities[rows] = other.probabilities
+        return Ranking(labels, scores, probabilities)
+
     def named(self, labels: LabelSet) -> list[list[tuple[str, float]]]:
         """Return each document's (name, score) pairs, best first, without padding."""
         return [

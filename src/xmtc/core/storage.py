@@ -77,9 +77,8 @@ class FolderWriter:
             if path.is_file()
         }
         raw: dict[str, Any] = {"format": FORMAT, "read_by": READ_BY, **asdict(manifest), "files": files}
-        raw["sha256"] = _sha256_of_manifest(raw)
         with self._open(MANIFEST) as file:
-            file.write(json.dumps(raw, indent=1, sort_keys=True).encode() + b"\n")
+            file.write(_manifest_bytes(raw))
 
     @contextmanager
     def _open(self, name: str) -> Iterator[Any]:
@@ -140,6 +139,47 @@ def _runs(pid: str) -> bool:
     return True
 
 
+def add_file(folder: str | Path, name: str, content: bytes) -> None:
+    """Add one file to a saved model, or put another in its place, and list it in `model.json`.
+
+    Killed, it leaves the model as it was or as it shall be; where a file is replaced, also whole but without that file.
+    """
+    target = Path(folder)
+    raw = _read_manifest(target)
+    others = {other: facts for other, facts in raw["files"].items() if other != name}
+    listed = {**others, name: {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}}
+    steps = [(name, content), (MANIFEST, _manifest_bytes({**raw, "files": listed}))]
+    if name in raw["files"]:
+        steps.insert(0, (MANIFEST, _manifest_bytes({**raw, "files": others})))
+    with _inside(target) as writer:
+        for place, data in steps:
+            with writer._open(place) as file:
+                file.write(data)
+            os.replace(writer.folder / place, target / place)
+
+
+def check_addable(folder: str | Path) -> None:
+    """Refuse, before any work is done, a model whose folder takes no file."""
+    with _inside(Path(folder)):
+        pass
+
+
+@contextmanager
+def _inside(target: Path) -> Iterator[FolderWriter]:
+    """Give a writer of a temporary folder inside a model, for the model may be a disk of its own."""
+    temporary = target / f".writing-{os.getpid()}"
+    try:
+        for stale in target.glob(".writing-*"):
+            if not _runs(stale.name.removeprefix(".writing-")):
+                shutil.rmtree(stale, ignore_errors=True)
+        temporary.mkdir()
+        yield FolderWriter(temporary)
+    except OSError as error:
+        raise ModelError(f"cannot write to the model {target}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
 def check_target(folder: str | Path, *, overwrite: bool = False) -> None:
     """Refuse, before any work is done, a folder that exists or cannot be written."""
     target = Path(folder)
@@ -166,7 +206,7 @@ class FolderReader:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        raw = self._manifest()
+        raw = _read_manifest(self.folder)
         files = raw.pop("files")
         del raw["format"], raw["read_by"]
         self.manifest = Manifest(**raw)
@@ -183,29 +223,9 @@ class FolderReader:
                 raise ModelError(f"{path} is altered: its sha256 is not the one in {MANIFEST}; copy the folder again")
         self._files = sorted(files)
 
-    def _manifest(self) -> dict[str, Any]:
-        path = self.folder / MANIFEST
-        if not path.is_file():
-            what = "is not a model folder: it has no model.json" if self.folder.is_dir() else "does not exist"
-            if self.folder.is_file():
-                what = "is a file, not a model folder"
-            raise ModelError(f"{self.folder} {what}; train one with `xmtc train DATA --method M --out {self.folder}`")
-        try:
-            raw = json.loads(path.read_text(encoding="utf-8"))
-            version = raw["format"]
-            if not isinstance(version, int):
-                raise TypeError
-            if version > FORMAT:
-                reader = str(raw.get("read_by", "a newer version"))
-                raise ModelError(
-                    f"{path} has model format {version}, and this xmtc reads up to {FORMAT}; "
-                    f"upgrade to xmtc {reader} or later, which reads it"
-                )
-            if raw.pop("sha256") != _sha256_of_manifest(raw):
-                raise TypeError
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise ModelError(f"{path} is cut or altered; copy the model folder again") from None
-        return dict(raw)
+    def text(self, name: str) -> str | None:
+        """Read a text file; None if the model has none of this name."""
+        return (self.folder / name).read_text(encoding="utf-8") if name in self._files else None
 
     def arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
         """Map the arrays that `FolderWriter.arrays` wrote under this prefix, read-only."""
@@ -231,10 +251,40 @@ class FolderReader:
         return LabelSet.restore(concepts, self.manifest.n_labels, counts)
 
 
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    """What `model.json` says, after checking it against its own sha256."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        found = "is a file, not a model folder" if folder.is_file() else "does not exist"
+        what = "is not a model folder: it has no model.json" if folder.is_dir() else found
+        raise ModelError(f"{folder} {what}; train one with `xmtc train DATA --method M --out {folder}`")
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        version = raw["format"]
+        if not isinstance(version, int):
+            raise TypeError
+        if version > FORMAT:
+            reader = str(raw.get("read_by", "a newer version"))
+            raise ModelError(
+                f"{path} has model format {version}, and this xmtc reads up to {FORMAT}; "
+                f"upgrade to xmtc {reader} or later, which reads it"
+            )
+        if raw.pop("sha256") != _sha256_of_manifest(raw):
+            raise TypeError
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ModelError(f"{path} is cut or altered; copy the model folder again") from None
+    return dict(raw)
+
+
 def _map(path: Path) -> NDArray[Any]:
     """An array in a file, as a plain read-only ndarray (numba takes no np.memmap)."""
     array = np.load(path, mmap_mode="r", allow_pickle=False)
     return np.asarray(array)
+
+
+def _manifest_bytes(raw: Mapping[str, Any]) -> bytes:
+    """The content of `model.json`, with its own sha256."""
+    return json.dumps({**raw, "sha256": _sha256_of_manifest(raw)}, indent=1, sort_keys=True).encode() + b"\n"
 
 
 def _sha256_of_manifest(raw: Mapping[str, Any]) -> str:

@@ -6,7 +6,8 @@ above 1 averages trees that differ by the seed of their clusters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from xmtc.core.metrics import Propensity
 from xmtc.core.model import Documents, check_k
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
+from xmtc.core.revision import Revision, revise
 from xmtc.core.storage import FolderReader, Manifest, write_folder
 from xmtc.features.clustering import ClusterConfig, label_tree
 from xmtc.features.label_vectors import pifa
@@ -32,11 +34,15 @@ from xmtc.features.tfidf import Tfidf, TfidfConfig, fit_transform_leniently
 from xmtc.features.word_shares import word_shares
 from xmtc.linear.beam import SearchConfig, join_path, search
 from xmtc.linear.chunks import LinearTree
+from xmtc.linear.nodes import retire_labels
 from xmtc.linear.solver import SolverConfig
+from xmtc.linear.stand_ins import stand_ins
 from xmtc.linear.tree import TreeConfig, train_tree
+from xmtc.linear.update import News, Outcome, Training, update_trees
 
 METHOD = "linear"
 _WIDTH = 100  # labels that each of several trees puts forward
+_AT_ONCE = 50_000  # documents × blocks: less than a second's work, which an update may always do
 
 
 class Config(Settings):
@@ -93,6 +99,76 @@ def train(
         },
     )
     return LinearModel(manifest, config, labels, tfidf, tuple(trees))
+
+
+def update(
+    model: LinearModel,
+    corpus: Corpus | None,
+    base: Corpus | None = None,
+    retire: Iterable[str] = (),
+    budget: float = 0.05,
+    progress: Progress = SILENT,
+) -> LinearModel:
+    """Return a model with more labels and documents, and without the labels to retire; see `xmtc.api.update`.
+
+    Words and their weights stay those of training: a word that is new to the model does not count.
+    """
+    progress.stage("comparing labels")
+    revision = revise(model.labels, model.manifest, corpus, base, retire)
+    trees = model.trees
+    if (revision.new_ids < 0).any():
+        trees = tuple(retire_labels(tree, revision.new_ids) for tree in trees)
+    outcome = Outcome(trees, 0, 0, 0, 0)
+    if revision.corpus is not None:
+        training = Training(model.config.cluster, model.config.solver, model.config.search, model.manifest.seed)
+        least = _AT_ONCE if budget > 0 else 0
+        outcome = update_trees(trees, _news(model, trees[0], revision), training, budget, least, progress)
+    done = {
+        "documents": 0 if corpus is None else len(corpus),
+        "whole": revision.whole,
+        "new_labels": revision.labels.n_labels - revision.n_kept,
+        "retired_labels": int((revision.new_ids < 0).sum()),
+        "new_clusters": outcome.n_clusters,
+        "refitted_nodes": outcome.n_refitted,
+        "waiting_nodes": outcome.n_waiting,
+        "nodes": sum(len(tree.child_starts) - 1 for tree in outcome.trees),
+    }
+    manifest = replace(
+        model.manifest,
+        n_labels=revision.labels.n_labels,
+        n_documents=revision.n_documents,
+        data=revision.data,
+        details={
+            "features": model.manifest.details["features"],
+            "trees": [tree.scalars() for tree in outcome.trees],
+            "retired": list(revision.retired),
+            "updates": [*model.manifest.details.get("updates", []), done],
+        },
+    )
+    return LinearModel(manifest, model.config, revision.labels, model.tfidf, outcome.trees)
+
+
+def _news(model: LinearModel, tree: LinearTree, revision: Revision) -> News:
+    """What the trees learn from: documents, and stand-ins for those of training where these are not given."""
+    corpus = revision.corpus
+    assert corpus is not None
+    Y = corpus.Y[:, : revision.labels.n_labels].tocsr()
+
+    def features(rows: NDArray[np.int64]) -> sp.csr_matrix:
+        if model.tfidf is not None:
+            assert corpus.texts is not None  # as `revise` has seen
+            return model.tfidf.transform(corpus.texts if len(rows) == len(corpus) else corpus.texts.take(rows))
+        assert corpus.X is not None
+        X = corpus.X[rows]
+        shape = (len(rows), tree.n_features)  # files of sparse features need not mention the last ones
+        return sp.csr_matrix((X.data, X.indices, X.indptr), shape=shape, dtype=np.float32)
+
+    if revision.whole:
+        return News(features, Y, revision.changed, whole=True)
+    gone = stand_ins(tree)
+    X = sp.vstack([features(np.arange(len(corpus))), gone], format="csr")
+    known = sp.eye(revision.n_kept, Y.shape[1], dtype=np.float32, format="csr")
+    return News(lambda rows: X[rows], sp.vstack([Y, known], format="csr"), revision.changed, whole=False)
 
 
 def load(reader: FolderReader) -> LinearModel:

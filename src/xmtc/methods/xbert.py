@@ -20,6 +20,7 @@ from pydantic import Field
 
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError
+from xmtc.core.held_out import hold_out
 from xmtc.core.partition import Partition
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.stages import finish_stage
@@ -44,7 +45,6 @@ from xmtc.linear.solver import SolverConfig
 from xmtc.linear.staged import EnsembleConfig, LinearMatcher, Matcher, Member, StagedModel
 from xmtc.linear.tree import TreeConfig, train_tree
 from xmtc.neural.checkpoint import Checkpoints
-from xmtc.neural.dev import hold_out
 from xmtc.neural.encoder import load_encoder, restore_encoder
 from xmtc.neural.label_encoding import LabelEncoding
 from xmtc.neural.matcher import (

@@ -8,20 +8,8 @@ from xmtc.core import metrics
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, nearest
 from xmtc.core.labels import LabelSet
-from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.neural.trainer import Score
-
-_MOST = 4000  # documents held out at most
-
-
-def hold_out(corpus: Corpus, fraction: float, seed: int, progress: Progress = SILENT) -> tuple[Corpus, Corpus]:
-    """Return (train, dev): a seeded part of train is held out, never trained on; of one document, it is both."""
-    if len(corpus) == 1:
-        return corpus, corpus
-    kept, held = corpus.split(min(fraction, _MOST / len(corpus)), seed)
-    progress.say(f"dev: {len(held):,} of the {len(corpus):,} training documents are held out")
-    return kept, held
 
 
 def scorer(

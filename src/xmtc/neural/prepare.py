@@ -17,13 +17,14 @@ from pydantic import Field
 from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
+from xmtc.core.held_out import hold_out
 from xmtc.core.labels import LabelSet
 from xmtc.core.metrics import Propensity
 from xmtc.core.progress import Progress
 from xmtc.core.storage import Manifest
 from xmtc.core.texts import Texts
 from xmtc.features.tokens import Tokens, tokenize_once
-from xmtc.neural.dev import hold_out, scorer
+from xmtc.neural.dev import scorer
 from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, load_encoder
 from xmtc.neural.plan import HeadSize, available_memory, plan_training
 from xmtc.neural.trainer import Score, TrainConfig, TrainingData

@@ -1,0 +1,137 @@
+"""Curves: from a score to the probability that a label is true. Each rises or stays level, never falls.
+
+In come scores of ranked labels and whether each label was true; out comes an `Isotonic` or a `Platt` curve. Knows
+neither labels nor documents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+CurveMethod = Literal["isotonic", "platt"]
+
+
+@dataclass(frozen=True, eq=False)
+class Isotonic:
+    """Straight lines between points; level before the first and after the last."""
+
+    scores: NDArray[np.float64]  # (points,), rising
+    probabilities: NDArray[np.float64]  # (points,), never falling
+
+    def __call__(self, scores: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return the probability of each score."""
+        return np.interp(scores.astype(np.float64), self.scores, self.probabilities)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the points as plain lists."""
+        return {"scores": self.scores.tolist(), "probabilities": self.probabilities.tolist()}
+
+
+@dataclass(frozen=True, eq=False)
+class Platt:
+    """1 / (1 + exp(−(slope · x + intercept))), slope ≥ 0 (Platt 1999), of the score or of its log-odds."""
+
+    slope: float
+    intercept: float
+    odds: bool  # x is log(score / (1 − score)), for scores from 0 to 1, whose own scale is no line
+
+    def __call__(self, scores: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return the probability of each score."""
+        return _sigmoid(self.slope * _scaled(scores, self.odds) + self.intercept)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings of the curve."""
+        return {"slope": self.slope, "intercept": self.intercept, "odds": self.odds}
+
+
+Curve = Isotonic | Platt
+
+
+def fit_curve(method: CurveMethod, scores: NDArray[np.floating], right: NDArray[np.bool_]) -> Curve:
+    """Fit the curve that one of the two methods gives."""
+    return fit_isotonic(scores, right) if method == "isotonic" else fit_platt(scores, right)
+
+
+def restore_curve(raw: dict[str, Any]) -> Curve:
+    """Rebuild a curve from what its `to_json` gave."""
+    if "slope" in raw:
+        return Platt(**raw)
+    return Isotonic(np.array(raw["scores"], dtype=np.float64), np.array(raw["probabilities"], dtype=np.float64))
+
+
+def fit_isotonic(scores: NDArray[np.floating], right: NDArray[np.bool_]) -> Isotonic:
+    """Fit the rising steps nearest to what was right, by squared error.
+
+    Nothing is certain: where all n pairs of the last step are right, it stands at 1 − 1 / (n + 2), after Laplace, but
+    not below the step before; where all of the first are wrong, at 1 / (all pairs + 2), for right labels are rare.
+    """
+    distinct, which = np.unique(scores.astype(np.float64), return_inverse=True)
+    counts = np.bincount(which)
+    starts, means = pool_adjacent(np.bincount(which, weights=right), counts)
+    if means[0] == 0:
+        means[0] = 1 / (len(scores) + 2)
+    if means[-1] == 1:
+        means[-1] = max([1 - 1 / (counts[starts[-1] :].sum() + 2), *means[-2:-1]])
+    lasts = np.append(starts[1:], len(distinct)) - 1
+    ends = np.stack([distinct[starts], distinct[lasts]], axis=1).ravel()  # both ends of every step
+    double = np.zeros(len(ends), dtype=bool)
+    double[1::2] = starts == lasts
+    return Isotonic(ends[~double], np.repeat(means, 2)[~double])
+
+
+def pool_adjacent(
+    totals: NDArray[np.number], sizes: NDArray[np.number]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Join neighbouring groups until their means rise; return where each joined group starts, and its mean.
+
+    The pool-adjacent-violators algorithm: groups that fall belong together in the best fit, in whatever order they are
+    joined, so each round joins all runs that fall.
+    """
+    starts, summed, counted = np.arange(len(totals)), totals.astype(np.float64), sizes.astype(np.float64)
+    while True:
+        means = summed / counted
+        first = np.flatnonzero(np.append(True, means[1:] > means[:-1]))
+        if len(first) == len(means):
+            return starts, means
+        starts, summed, counted = starts[first], np.add.reduceat(summed, first), np.add.reduceat(counted, first)
+
+
+def fit_platt(scores: NDArray[np.floating], right: NDArray[np.bool_]) -> Platt:
+    """Fit slope and intercept by likelihood, with Platt's targets, which never are quite 0 or 1."""
+    from scipy.optimize import minimize
+
+    odds = bool(scores.min() >= 0 and scores.max() <= 1)
+    x = _scaled(scores, odds)
+    n_right = int(right.sum())
+    targets = np.where(right, (n_right + 1) / (n_right + 2), 1 / (len(x) - n_right + 2))
+    middle, spread = float(x.mean()), float(x.std()) or 1.0  # scores of any size make one and the same problem
+    z = (x - middle) / spread
+
+    def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        logits = weights[0] * z + weights[1]
+        error = _sigmoid(logits) - targets
+        value = np.logaddexp(0, logits) - targets * logits
+        return float(value.mean()), np.array([(error * z).mean(), error.mean()])
+
+    share = float(targets.mean())
+    start = np.array([1.0, np.log(share / (1 - share))])
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(0, None), (None, None)], tol=1e-12).x
+    slope = float(found[0]) / spread
+    return Platt(slope, float(found[1]) - slope * middle, odds)
+
+
+def _scaled(scores: NDArray[np.floating], odds: bool) -> NDArray[np.float64]:
+    """Scores as they are, or their log-odds, none infinite: float32 tells scores near 1 apart by no less."""
+    x = scores.astype(np.float64)
+    if not odds:
+        return x
+    x = np.clip(x, 1e-12, 1 - 1e-7)
+    return np.log(x) - np.log1p(-x)
+
+
+def _sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.exp(-np.logaddexp(0, -x))

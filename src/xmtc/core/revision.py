@@ -1,0 +1,257 @@
+"""Revisions: what becomes of a model's labels and documents when some are added and some labels retired.
+
+A model's label set, the figures of its training and the new documents enter; a `Revision` leaves: the label set that
+the updated model will have, and the documents it may learn from. Knows no weights and no method.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from xmtc.core.corpus import Corpus
+from xmtc.core.errors import ConfigError, DataError, ModelError
+from xmtc.core.labels import LabelSet
+from xmtc.core.storage import Manifest
+from xmtc.core.texts import Texts
+
+
+@dataclass(frozen=True, eq=False)
+class Revision:
+    """The labels of an updated model, and what there is to learn from."""
+
+    labels: LabelSet  # kept labels in their old order, then new ones; retired labels are among the concepts after them
+    new_ids: NDArray[np.int64]  # (labels of the model,): their places in `labels`, −1 where retired
+    retired: tuple[str, ...]  # ids of all labels retired so far
+    corpus: Corpus | None  # documents with a label that can be ranked; Y has a column for each of these labels
+    whole: bool  # whether the documents of training are among them
+    changed: NDArray[np.int64]  # (kept labels,): documents that each gained or lost since training
+    n_documents: int
+    data: str  # fingerprint of all documents learnt from
+
+    @property
+    def n_kept(self) -> int:
+        """Labels that the model had and keeps; new ones come after them."""
+        return len(self.changed)
+
+
+def revise(
+    labels: LabelSet,
+    manifest: Manifest,
+    corpus: Corpus | None,
+    base: Corpus | None = None,
+    retire: Iterable[str] = (),
+) -> Revision:
+    """Return what a model of `labels` and `manifest` becomes.
+
+    corpus: new documents, or all documents, those of training among them; None where labels are only retired. base: the
+    documents of training, where `corpus` does not hold them. retire: ids or names of labels never to be ranked again.
+    """
+    retired_before = tuple(manifest.details.get("retired", ()))
+    retired = (*retired_before, *_find_retired(labels, retire, retired_before))
+    gone = set(retired)
+    kept = np.array([i for i in range(labels.n_labels) if labels.ids[i] not in gone], dtype=np.int64)
+    if len(kept) == 0:
+        raise ConfigError("all labels would be retired; a model needs at least one")
+    new_ids = np.full(labels.n_labels, -1, dtype=np.int64)
+    new_ids[kept] = np.arange(len(kept))
+    if corpus is None:
+        if base is not None or len(retired) == len(retired_before):
+            raise ConfigError("there is nothing to update: give documents, labels to retire, or both")
+        left = _arrange(labels, kept, None, [], labels.counts[kept])
+        nothing = np.zeros(len(kept), dtype=np.int64)
+        return Revision(left, new_ids, retired, None, False, nothing, manifest.n_documents, manifest.data)
+    _check_kind(corpus, manifest)
+    if base is not None:
+        _check_base(base, manifest)
+        corpus = join(base, corpus)
+    counts = np.bincount(corpus.Y.indices, minlength=len(corpus.labels))
+    columns, new = _columns(labels, new_ids, corpus.labels, counts, gone)
+    known = (columns >= 0) & (columns < len(kept))
+    now, then = np.zeros(len(kept), dtype=np.int64), labels.counts[kept]
+    now[columns[known]] = counts[known]
+    whole = base is not None or (len(corpus) >= manifest.n_documents and bool((now >= then).all()))
+    changed = np.abs(now - then) if whole else np.zeros(len(kept), dtype=np.int64)
+    _check_news(corpus, whole, len(new), changed, len(retired) - len(retired_before))
+    counts_of_new = counts[[corpus.labels.position[label] for label in new]]
+    revised = _arrange(labels, kept, corpus.labels, new, np.append(now if whole else now + then, counts_of_new))
+    return Revision(
+        labels=revised,
+        new_ids=new_ids,
+        retired=retired,
+        corpus=_over(corpus, columns, revised),
+        whole=whole,
+        changed=changed,
+        n_documents=len(corpus) if whole else manifest.n_documents + len(corpus),
+        data=corpus.compact().fingerprint() if whole else _chain(manifest.data, corpus.fingerprint()),
+    )
+
+
+def join(base: Corpus, added: Corpus) -> Corpus:
+    """Return the documents of `base`, then those of `added`; one with the id of a document of `base` takes its place.
+
+    Ids that are mere row numbers, as documents without ids have them, are no reason to take one for another.
+    """
+    if (base.texts is None) != (added.texts is None) and (base.X is None) != (added.X is None):
+        kinds = ["features" if corpus.texts is None else "texts" for corpus in (base, added)]
+        raise DataError(f"the documents of training are {kinds[0]} and the new ones {kinds[1]}; both must be the same")
+    if not (_unnamed(base) or _unnamed(added)):
+        again = set(added.ids)
+        base = base.take(np.array([i for i, name in enumerate(base.ids) if name not in again], dtype=np.int64))
+    added = added.align(base.labels)
+    width = len(added.labels)
+    Y = sp.vstack([_widened(base.Y, width), added.Y], format="csr")
+    X = None
+    if base.X is not None and added.X is not None:
+        n_features = max(base.X.shape[1], added.X.shape[1])
+        X = sp.vstack([_widened(base.X, n_features), _widened(added.X, n_features)], format="csr")
+    texts = None if base.texts is None or added.texts is None else _end_to_end(base.texts, added.texts)
+    labels = added.labels.with_counts(np.bincount(Y.indices, minlength=width))
+    return Corpus(_end_to_end(base.ids, added.ids), texts, X, Y, labels).compact()
+
+
+def _find_retired(labels: LabelSet, retire: Iterable[str], before: Sequence[str]) -> list[str]:
+    found = []
+    for name in dict.fromkeys(retire):
+        entry = labels.find(name)
+        if labels.ids[entry] in before:
+            raise DataError(f"label {name!r} is retired already")
+        if entry >= labels.n_labels:
+            raise DataError(f"label {name!r} has no training document, so the model never gives it: nothing to retire")
+        found.append(labels.ids[entry])
+    return list(dict.fromkeys(found))
+
+
+def _check_kind(corpus: Corpus, manifest: Manifest) -> None:
+    width = manifest.details["features"]  # None for a model of texts
+    if width is None and corpus.texts is None:
+        raise ModelError("this model was trained on texts, and the new documents are features; give their texts")
+    if width is not None and corpus.X is None:
+        raise ModelError("this model was trained on features, and the new documents are texts; give their features")
+    if width is not None and corpus.X is not None and corpus.X.shape[1] > width:
+        raise ModelError(f"this model was trained on {width} features; the new documents have {corpus.X.shape[1]}")
+
+
+def _check_base(base: Corpus, manifest: Manifest) -> None:
+    if base.compact().fingerprint() != manifest.data:
+        raise DataError(
+            "the base is not what the model was trained on (documents or labels differ); give that data, "
+            "or give all documents, old and new, without a base"
+        )
+
+
+def _check_news(corpus: Corpus, whole: bool, n_new: int, changed: NDArray[np.int64], n_retired: int) -> None:
+    if n_new or (whole and (changed.any() or n_retired)):
+        return
+    if whole:
+        raise DataError("the documents bring nothing new: every label has as many of them as the model was trained on")
+    raise DataError(
+        f"the {len(corpus):,} documents have no label that is new to the model, and known labels are refitted only "
+        "beside the documents of training: give these too (--base)"
+    )
+
+
+def _columns(
+    labels: LabelSet, new_ids: NDArray[np.int64], others: LabelSet, counts: NDArray[np.integer], gone: set[str]
+) -> tuple[NDArray[np.int64], list[str]]:
+    """Where each entry of `others` that has documents stands among the labels to come, −1 for the rest; and which of
+    them are new, sorted."""
+    columns = np.full(len(others), -1, dtype=np.int64)
+    new = []
+    for i in np.flatnonzero(counts).tolist():
+        label = others.ids[i]
+        entry = labels.position.get(label, labels.n_labels)
+        if entry < labels.n_labels:
+            columns[i] = new_ids[entry]
+        elif label not in gone:
+            new.append(label)
+    n_kept = int((new_ids >= 0).sum())
+    for place, label in enumerate(sorted(new)):
+        columns[others.position[label]] = n_kept + place
+    return columns, sorted(new)
+
+
+def _arrange(
+    labels: LabelSet, kept: NDArray[np.int64], others: LabelSet | None, new: list[str], counts: NDArray[np.integer]
+) -> LabelSet:
+    """Kept labels, then new ones, then as concepts all other entries, and the new labels' ancestors."""
+    others = labels if others is None else others
+    added = [others.position[label] for label in new]
+    ancestors: dict[str, int] = {}
+    fresh = set(new)
+    waiting = list(added)
+    for i in waiting:  # grows by the ancestors that it finds
+        for parent in others.parents[i]:
+            label = others.ids[parent]
+            if not (label in labels.position or label in ancestors or label in fresh):
+                ancestors[label] = parent
+                waiting.append(parent)
+    first = kept.tolist()
+    ranked = {*first, *(labels.position[label] for label in new if label in labels.position)}
+    rest = [i for i in range(len(labels)) if i not in ranked]
+
+    parts = (labels, first), (others, added), (labels, rest), (others, list(ancestors.values()))
+
+    def line_up(field: str) -> tuple[Any, ...]:
+        return tuple(of[i] for of, entries in ((getattr(source, field), own) for source, own in parts) for i in entries)
+
+    ids = line_up("ids")
+    place = {label: i for i, label in enumerate(ids)}
+    padded = np.zeros(len(ids), dtype=np.int64)
+    padded[: len(counts)] = counts
+    return LabelSet(
+        ids=ids,
+        names=line_up("names"),
+        alternatives=line_up("alternatives"),
+        descriptions=line_up("descriptions"),
+        parents=tuple(
+            tuple(place[source.ids[parent]] for parent in source.parents[i]) for source, own in parts for i in own
+        ),
+        counts=padded,
+        n_labels=len(first) + len(new),
+    )
+
+
+def _over(corpus: Corpus, columns: NDArray[np.int64], labels: LabelSet) -> Corpus:
+    """The documents that have a label with a column, over the entries of `labels`."""
+    to = columns[corpus.Y.indices]
+    indptr = np.concatenate([[0], np.cumsum(to >= 0)])[corpus.Y.indptr]
+    to = to[to >= 0]
+    Y = sp.csr_matrix((np.ones(len(to), dtype=np.float32), to, indptr), shape=(len(corpus), len(labels)))
+    Y.sort_indices()
+    rows = np.flatnonzero(np.diff(indptr))
+    if len(rows) == 0:
+        raise DataError("no document has a label that is not retired; there is nothing to learn")
+    if len(rows) == len(corpus):
+        return replace(corpus, Y=Y, labels=labels)
+    return Corpus(
+        ids=corpus.ids.take(rows),
+        texts=None if corpus.texts is None else corpus.texts.take(rows),
+        X=None if corpus.X is None else corpus.X[rows],
+        Y=Y[rows],
+        labels=labels,
+    )
+
+
+def _widened(matrix: sp.csr_matrix, width: int) -> sp.csr_matrix:
+    return sp.csr_matrix((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], width))
+
+
+def _end_to_end(first: Texts, second: Texts) -> Texts:
+    offsets = np.concatenate([first.offsets, len(first.buffer) + second.offsets[1:]])
+    return Texts(np.concatenate([first.buffer, second.buffer]), offsets)
+
+
+def _unnamed(corpus: Corpus) -> bool:
+    """Whether the ids are row numbers."""
+    return all(name == str(row) for row, name in enumerate(corpus.ids))
+
+
+def _chain(*fingerprints: str) -> str:
+    return hashlib.sha256("".join(fingerprints).encode()).hexdigest()

@@ -1,0 +1,31 @@
+"""Where a run puts its model and its checkpoints, checked before any work is done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from xmtc.core.errors import ConfigError, ModelError
+from xmtc.core.storage import check_target
+
+
+def check_out(out: str | Path, *, resume: bool = False, overwrite: bool = False) -> None:
+    """Refuse, before any work, to train to a folder that holds a model, an interrupted run, or cannot be written."""
+    if not str(out):
+        raise ConfigError("the folder for the model has no name; give one")
+    if resume and overwrite:
+        raise ConfigError("resume goes on with what is there and overwrite starts anew; choose one")
+    if not (resume and Path(out).exists()):
+        check_target(out, overwrite=overwrite)
+    partial = partial_folder(out)
+    if not partial.exists():
+        return
+    if not (any(partial.rglob("run.json")) or not any(partial.iterdir())):
+        raise ModelError(f"{partial} is in the way of the checkpoints and holds none; move it or choose another folder")
+    if not (resume or overwrite):
+        raise ModelError(f"{partial} holds an interrupted run; go on with --resume or start anew with --overwrite")
+
+
+def partial_folder(out: str | Path) -> Path:
+    """Return where an interrupted run's checkpoints lie: beside the model, never inside."""
+    folder = Path(out).absolute()
+    return folder.with_name(f"{folder.name}.partial")

@@ -1,0 +1,152 @@
+"""Precision against recall: how many pairs of document and label each threshold gives, and how many of them are right.
+
+Counted once, when a model is calibrated, and kept by place in the ranking, so that a threshold can be found later for
+any target and any k. Knows no scores: probabilities come in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xmtc.core.errors import ConfigError, nearest
+
+_STEPS = 256  # thresholds kept: each gives a 256th more of the right pairs than the one before
+_TARGETS = ("precision", "recall", "f1")
+_EXAMPLES = "such as precision=0.9, recall=0.8 or f1"
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A probability, and what giving all labels that reach it gave on the documents of calibration."""
+
+    value: float
+    precision: float
+    recall: float
+    f1: float
+
+    def __str__(self) -> str:
+        # rounded down, so that what is printed gives no fewer labels when it is typed
+        figures = f"precision {self.precision:.3f}, recall {self.recall:.3f}, f1 {self.f1:.3f}"
+        return f"threshold {np.floor(1e4 * self.value) / 1e4:.4f}: {figures}"
+
+
+@dataclass(frozen=True, eq=False)
+class Tradeoff:
+    """What each threshold gives; thresholds fall, and each step counts what it adds to those before."""
+
+    thresholds: NDArray[np.float64]  # (steps,), falling
+    shown: NDArray[np.int64]  # (steps, places): pairs that the step adds
+    right: NDArray[np.int64]  # (steps, places): those of them that are right
+    n_true: int  # right labels of all documents, ranked or not
+
+    @classmethod
+    def count(cls, probabilities: NDArray[np.float32], right: NDArray[np.bool_], n_true: int) -> Tradeoff:
+        """Count pairs of (documents × places) probabilities; 0 is padding."""
+        rows, places = np.nonzero(probabilities > 0)
+        values, hits = probabilities[rows, places], right[rows, places]
+        order = np.argsort(-values, kind="stable")
+        values, hits, places = values[order], hits[order], places[order]
+        ends = np.append(np.flatnonzero(values[1:] < values[:-1]), len(values) - 1)  # the last pair of each value
+        found = np.cumsum(hits)[ends]
+        wanted = np.linspace(0, found[-1], _STEPS + 1)[1:]
+        ends = ends[np.unique(np.append(np.searchsorted(found, wanted), len(ends) - 1))]
+        step = np.searchsorted(ends, np.arange(len(values)))
+        shape = (len(ends), probabilities.shape[1])
+        cell = step * shape[1] + places
+        size = shape[0] * shape[1]
+        return cls(
+            thresholds=values[ends].astype(np.float64),
+            shown=np.bincount(cell, minlength=size).reshape(shape),
+            right=np.bincount(cell[hits], minlength=size).reshape(shape),
+            n_true=n_true,
+        )
+
+    def find(self, target: str, k: int) -> Threshold:
+        """Return the threshold that reaches a target when at most k labels are given; refuse what cannot be reached."""
+        found = self.reach(target, k)
+        if found is not None:
+            return found
+        name, share = parse_target(target)
+        best = max(getattr(point, name) for point in self._points(k))
+        more = " or more labels a document (-k)" if name == "recall" and k < self.shown.shape[1] else ""
+        raise ConfigError(
+            f"{name}={share:g} cannot be reached with {k} label{'s' * (k > 1)} a document: the best {name} on the "
+            f"documents of calibration is {_floor(best)}; ask for less{more}"
+        )
+
+    def reach(self, target: str, k: int) -> Threshold | None:
+        """Return the threshold that reaches a target, None if none does.
+
+        "precision=0.9": of those that reach it, the one that gives most labels; "recall=0.8": the one that gives
+        fewest; "f1": the best.
+        """
+        name, share = parse_target(target)
+        points = self._points(k)
+        scores = np.array([getattr(point, name) for point in points])
+        if share is None:
+            return points[int(scores.argmax())]
+        reached = np.flatnonzero(scores >= share)
+        if len(reached) == 0:
+            return None
+        return points[int(reached[-1] if name == "precision" else reached[0])]
+
+    def _points(self, k: int) -> list[Threshold]:
+        """What each threshold gives in the first k places."""
+        shown = np.cumsum(self.shown[:, :k].sum(axis=1))
+        right = np.cumsum(self.right[:, :k].sum(axis=1))
+        return [
+            Threshold(
+                value=float(value),
+                precision=float(hits / max(pairs, 1)),
+                recall=float(hits / max(self.n_true, 1)),
+                f1=float(2 * hits / max(pairs + self.n_true, 1)),
+            )
+            for value, pairs, hits in zip(self.thresholds, shown, right, strict=True)
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts as plain lists."""
+        return {
+            "thresholds": self.thresholds.tolist(),
+            "shown": self.shown.tolist(),
+            "right": self.right.tolist(),
+            "n_true": self.n_true,
+        }
+
+    @classmethod
+    def restore(cls, raw: dict[str, Any]) -> Tradeoff:
+        """Rebuild the counts from what `to_json` gave."""
+        return cls(
+            np.array(raw["thresholds"], dtype=np.float64),
+            np.array(raw["shown"], dtype=np.int64),
+            np.array(raw["right"], dtype=np.int64),
+            raw["n_true"],
+        )
+
+
+def parse_target(target: str) -> tuple[str, float | None]:
+    """Read "precision=0.9", "recall=0.8" or "f1"."""
+    name, equals, value = target.partition("=")
+    name = name.strip()
+    if name not in _TARGETS:
+        raise ConfigError(f"unknown target {target!r}.{nearest(name, _TARGETS) or f' Give one {_EXAMPLES}.'}")
+    if name == "f1":
+        if equals:
+            raise ConfigError(f"target f1 takes no value: it asks for the best f1; got {target!r}")
+        return name, None
+    try:
+        share = float(value)
+    except ValueError:
+        share = float("nan")
+    if not 0 < share <= 1:
+        raise ConfigError(f"target {name} takes a share above 0 and up to 1, such as {name}=0.9; got {target!r}")
+    return name, share
+
+
+def _floor(share: float) -> str:
+    """Three digits, rounded down: what is told as the best can be asked for."""
+    return f"{np.floor(1000 * share) / 1000:g}"

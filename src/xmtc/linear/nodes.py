@@ -1,0 +1,196 @@
+"""A linear tree taken apart into nodes, changed and put together: leaves taken off, labels added, branches grafted.
+
+Enters: a `LinearTree`; leaves: another of the same depth. Weights of children that are not named stay the same bytes.
+Knows neither documents nor training: whoever adds a child brings its chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xmtc.core.partition import LabelTree
+from xmtc.linear.chunks import Chunk, LinearTree, finish
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """The nodes of one level, left to right: the weights of each one's children, and how many children it has."""
+
+    chunks: list[Chunk]
+    sizes: NDArray[np.int64]  # (nodes,)
+
+
+def take_apart(tree: LinearTree) -> list[Level]:
+    """Return the levels of a tree from the root down; those of the last have labels as children."""
+    return [
+        Level([_chunk(tree, node) for node in range(first, stop)], np.diff(tree.child_starts[first : stop + 1]))
+        for first, stop in _bounds(tree)
+    ]
+
+
+def put_together(levels: list[Level], leaf_labels: NDArray[np.integer], like: LinearTree) -> LinearTree:
+    """Join levels into a tree with the features, bias and precision of `like`."""
+    precision = like.entry_weights.dtype
+    chunks = [chunk._replace(weights=chunk.weights.astype(precision)) for level in levels for chunk in level.chunks]
+    sizes = np.concatenate([level.sizes for level in levels])
+    starts = [np.ones(1, dtype=np.int64), 1 + np.cumsum(sizes)]
+    return LinearTree.join(chunks, starts, leaf_labels, len(levels), like.n_features, like.bias)
+
+
+def as_label_tree(tree: LinearTree) -> LabelTree:
+    """Return the tree as parent arrays: inner nodes are numbered as they stand, the last level's by label, from 0."""
+    sizes = [np.diff(tree.child_starts[first : stop + 1]) for first, stop in _bounds(tree)]
+    parents = [np.repeat(np.arange(len(level)), level).astype(np.int32) for level in sizes]
+    of_label = np.empty(len(tree.leaf_labels), dtype=np.int32)
+    of_label[tree.leaf_labels - tree.leaf_labels.min()] = parents[-1]
+    return LabelTree((*parents[:-1], of_label))
+
+
+def retire_labels(tree: LinearTree, new_ids: NDArray[np.integer]) -> LinearTree:
+    """Take leaves off, and clusters that lose all; `new_ids` gives each label's new id, −1 to retire it."""
+    levels = take_apart(tree)
+    ids = new_ids[tree.leaf_labels]
+    kept = ids >= 0
+    for depth in range(len(levels) - 1, -1, -1):
+        level = levels[depth]
+        bounds = np.concatenate([[0], np.cumsum(level.sizes)])
+        chunks = [
+            chunk if kept[first:stop].all() else _keep(chunk, kept[first:stop])
+            for chunk, (first, stop) in zip(level.chunks, pairwise(bounds.tolist()), strict=True)
+        ]
+        sizes = np.add.reduceat(kept, bounds[:-1], dtype=np.int64)
+        alive = sizes > 0
+        levels[depth] = Level([chunk for chunk, stays in zip(chunks, alive, strict=True) if stays], sizes[alive])
+        kept = alive
+    return put_together(levels, ids[ids >= 0], tree)
+
+
+def renew(
+    tree: LinearTree,
+    joining: NDArray[np.integer],
+    fitted: Mapping[tuple[int, int], tuple[NDArray[np.integer], Chunk]],
+) -> LinearTree:
+    """Give clusters new labels, and children new weights.
+
+    joining: the cluster, by its place in the last level, of each new label; these take the next free ids and follow the
+    labels that are there. fitted: (level, node) → places of children, and a chunk with their weights.
+    """
+    levels = take_apart(tree)
+    sizes = [level.sizes for level in levels]
+    sizes[-1] = sizes[-1] + np.bincount(joining, minlength=len(sizes[-1]))
+    for (depth, node), (places, chunk) in fitted.items():
+        chunks = levels[depth].chunks
+        size = int(sizes[depth][node])
+        chunks[node] = chunk if len(places) == size else _replace(chunks[node], places, chunk, size)
+    order = np.argsort(joining, kind="stable")
+    ends = np.cumsum(levels[-1].sizes)[joining[order]]
+    leaf_labels = np.insert(tree.leaf_labels, ends, len(tree.leaf_labels) + order)
+    grown = [Level(level.chunks, size) for level, size in zip(levels, sizes, strict=True)]
+    return put_together(grown, leaf_labels, tree)
+
+
+def graft(tree: LinearTree, branch: LinearTree) -> LinearTree:
+    """Hang the children of `branch`'s root, with all that is below them, beside those of `tree`'s; equal depths."""
+    sizes = [int(part.child_starts[1]) - 1 for part in (tree, branch)]
+    places = np.arange(sizes[0], sum(sizes))
+    root = _replace(_chunk(tree, 0), places, _chunk(branch, 0), sum(sizes))
+    alone = put_together([Level([root], np.array([sum(sizes)]))], np.arange(sum(sizes)), tree)
+    parts = [(alone, 0, 1)]
+    ours, theirs = _bounds(tree), _bounds(branch)
+    for (first, stop), (other_first, other_stop) in zip(ours[1:], theirs[1:], strict=True):
+        parts += [(tree, first, stop), (branch, other_first, other_stop)]
+    return _end_to_end(parts, np.concatenate([tree.leaf_labels, branch.leaf_labels]), tree)
+
+
+def _bounds(tree: LinearTree) -> list[tuple[int, int]]:
+    """The first node and the end of each level."""
+    bounds = [(0, 1)]
+    while (first := int(tree.child_starts[bounds[-1][0]])) < len(tree.child_starts) - 1:
+        bounds.append((first, int(tree.child_starts[bounds[-1][1]])))
+    return bounds
+
+
+def _end_to_end(
+    parts: list[tuple[LinearTree, int, int]], leaf_labels: NDArray[np.integer], like: LinearTree
+) -> LinearTree:
+    """A tree of stretches of nodes of several trees, copied as they are."""
+    children, features, buckets, entries = [], [], [], []
+    arrays: dict[str, list[NDArray[Any]]] = {
+        name: [] for name in ("features", "buckets", "entry_children", "entry_weights")
+    }
+    for tree, first, stop in parts:
+        rows = slice(int(tree.feature_starts[first]), int(tree.feature_starts[stop]))
+        stretch = slice(int(tree.entry_starts[rows.start]), int(tree.entry_starts[rows.stop]))
+        children.append(np.diff(tree.child_starts[first : stop + 1]))
+        features.append(np.diff(tree.feature_starts[first : stop + 1]))
+        buckets.append(np.diff(tree.bucket_starts[first : stop + 1]))
+        entries.append(np.diff(tree.entry_starts[rows.start : rows.stop + 1]))
+        arrays["features"].append(tree.features[rows])
+        arrays["buckets"].append(tree.buckets[int(tree.bucket_starts[first]) : int(tree.bucket_starts[stop])])
+        arrays["entry_children"].append(tree.entry_children[stretch])
+        arrays["entry_weights"].append(tree.entry_weights[stretch].astype(like.entry_weights.dtype, copy=False))
+    joined: dict[str, NDArray[Any]] = {name: np.concatenate(pieces) for name, pieces in arrays.items()}
+    joined["child_starts"] = 1 + _starts(children)
+    joined["feature_starts"] = _starts(features)
+    joined["bucket_starts"] = _starts(buckets)
+    n_entries = len(joined["entry_weights"])
+    joined["entry_starts"] = _starts(entries).astype(np.int32 if n_entries < 2**31 else np.int64)
+    joined["leaf_labels"] = leaf_labels.astype(np.int32)
+    for array in joined.values():
+        array.setflags(write=False)
+    return LinearTree.from_parts(joined, like.scalars())
+
+
+def _starts(sizes: list[NDArray[np.integer]]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
+
+
+def _chunk(tree: LinearTree, node: int) -> Chunk:
+    rows = slice(int(tree.feature_starts[node]), int(tree.feature_starts[node + 1]))
+    starts = tree.entry_starts[rows.start : rows.stop + 1].astype(np.int64)
+    entries = slice(int(starts[0]), int(starts[-1]))
+    children = tree.entry_children[entries].astype(np.int32)
+    return Chunk(tree.features[rows], starts - starts[0], children, tree.entry_weights[entries])
+
+
+def _keep(chunk: Chunk, kept: NDArray[np.bool_]) -> Chunk:
+    """The chunk without some of its children; those left close ranks."""
+    new_place = np.cumsum(kept) - 1
+    features, children, weights = _entries(chunk)
+    stays = kept[children]
+    return _from_entries(features[stays], new_place[children[stays]], weights[stays], int(kept.sum()))
+
+
+def _replace(chunk: Chunk, places: NDArray[np.integer], other: Chunk, n_children: int) -> Chunk:
+    """The chunk with the children of `other` at these places, whether some were there before or not."""
+    features, children, weights = _entries(chunk)
+    stays = ~np.isin(children, places)
+    more, lanes, more_weights = _entries(other)
+    features = np.concatenate([features[stays], more])
+    children = np.concatenate([children[stays], places[lanes]])
+    # two runs that ascend, which a stable sort merges
+    order = np.argsort(features.astype(np.int64) * n_children + children, kind="stable")
+    weights = np.concatenate([weights[stays], more_weights])
+    return _from_entries(features[order], children[order], weights[order], n_children)
+
+
+def _entries(chunk: Chunk) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.floating]]:
+    """Feature, child and weight of each entry that is not zero."""
+    stored = chunk.weights != 0
+    return np.repeat(chunk.features, np.diff(chunk.starts))[stored], chunk.children[stored], chunk.weights[stored]
+
+
+def _from_entries(
+    features: NDArray[np.int32], children: NDArray[np.integer], weights: NDArray[np.floating], n_children: int
+) -> Chunk:
+    """The chunk of entries sorted by feature, then child, as training would leave it."""
+    firsts = np.flatnonzero(np.diff(features, prepend=-1))
+    starts = np.append(firsts, len(features)).astype(np.int64)
+    chunk = Chunk(features[firsts], starts, children.astype(np.int32), weights.astype(np.float32))
+    return finish(chunk, n_children, "float16" if weights.dtype == np.float16 else "float32")

@@ -1,0 +1,60 @@
+"""benchmarks.update on a small set: all phases, their scores, and the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import store, update, update_run
+from benchmarks.process import Limits
+from tests.benchmarks.sets import write_native
+from xmtc import api
+from xmtc.core.corpus import Corpus
+
+
+@pytest.mark.parametrize("cpu", [0.09, 0.11])
+def test_all_phases_become_a_page(cpu: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_native(tmp_path / "small", {"train": 300, "test": 60})
+    monkeypatch.setattr(store, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(update_run, "warm_up", lambda job: {})
+    assert update.section() == []
+
+    def run(python: str, module: str, phase: str, job: dict[str, Any], limits: Limits) -> dict[str, Any]:
+        found = getattr(update_run, phase)(job)
+        if "seconds" in found:
+            found["seconds"]["cpu"] = cpu if phase == "labels" else 1.0
+        return {**found, "machine": {"others_cores": 0.25}}
+
+    monkeypatch.setattr(update, "run", run)
+    job = {"share": 0.25, "threads": 1, "seed": 0}
+    result = update.measure("small", folder, job, Limits(60, 0))
+    assert result["held"]["labels"] == 3
+    assert result["first"]["new"] == result["first"]["top"] == 0
+    full, updated = result["runs"]["train"]["scores"], result["runs"]["labels"]["scores"]
+    assert full["new"] > 20  # of at most 40: a document has two labels
+    assert updated["new"] >= full["new"] - 2
+    assert result["runs"]["documents"]["scores"]["new"] >= full["new"] - 2
+    assert result["runs"]["alone"]["done"]["whole"] is False
+    assert result["fits"] is (cpu < 0.1)
+    store.write_result(update.KIND, "small", result)
+    assert str(tmp_path) not in (tmp_path / "results" / "update" / "small.json").read_text()
+    page = "\n".join(update.section())
+    assert "3 of the labels (25 %, at random) are held back" in page
+    assert f"| {cpu:.2f} | {100 * cpu:.1f} % |" in page
+    assert ("does not meet" in page) is (cpu > 0.1)
+    assert "others took up to 0.25 cores" in page
+
+
+def test_scores_are_of_new_labels_and_of_all() -> None:
+    texts = ["sugar sweet", "fish boat", "steel coal"] * 10
+    corpus = Corpus.from_lists(texts, [["a", "b"], ["c"], ["b"]] * 10)
+    model = api.train(corpus)
+    held = np.array([corpus.labels.position["b"]])
+    scores, n = update_run.score(model, corpus.labels, corpus, held)
+    assert n == 20
+    assert scores["new"] == pytest.approx(20)  # one hit in five places
+    assert scores["top"] == pytest.approx(20)
+    assert scores["all"] == pytest.approx(100 * 40 / 150)
