@@ -20,7 +20,7 @@ _BY_DOCUMENT = ("P", "R", "nDCG", "PSP", "PSnDCG")
 _BY_LABEL = ("macro-P", "macro-R", "macro-F", "coverage")
 _BIN_RANGES = (*(f"{start}–{after - 1}" for start, after in pairwise(BIN_STARTS)), f">{BIN_STARTS[-1] - 1}")
 BIN_TITLES = {bin_: f"{bin_} ({documents})" for bin_, documents in zip(BINS, _BIN_RANGES, strict=True)}
-_COMPARED = (
+COMPARED = (
     *(f"{name}@{k}" for name in ("P", "PSP") for k in _KS),
     *("R@5", "nDCG@5", "PSnDCG@5"),
     *(f"{name}@5/{bin_}" for name in ("macro-F", "coverage") for bin_ in BINS),
@@ -32,6 +32,12 @@ def print_saved(model: Model, folder: str, seconds: float | None = None) -> None
     size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
     facts = f"{megabytes(size)}, {model.labels.n_labels:,} labels, {model.manifest.n_documents:,} documents"
     print(f"{folder}: {model.manifest.method}, {facts}" + (f", {duration(seconds)}" if seconds is not None else ""))
+
+
+def print_written(report: str | None) -> None:
+    """Say where a page was written, if one was."""
+    if report is not None:
+        print(f"report: {report}")
 
 
 def print_report(report: Report) -> None:
@@ -68,20 +74,44 @@ def print_comparison(comparison: Comparison, truth: str, data: str) -> None:
     for i, model in enumerate(comparison.models, start=1):
         console.print(Text(f"  [{i}] {model}"))
     values = _empty_table("percent", [f"[{i}]" for i in range(1, len(comparison.models) + 1)])
-    for key in _COMPARED:
+    for key in COMPARED:
         values.add_row(key, *(f"{comparison.values[model][key]:.2f}" for model in comparison.models))
     if len(comparison.models) > 2:
         console.print(values)
     first = comparison.models[0]
     for i, model in enumerate(comparison.models[1:], start=2):
         table = _empty_table("percent", ["[1]", f"[{i}]", f"[{i}] − [1]", "relative", ""])
-        for key in _COMPARED:
+        for key in COMPARED:
             pair = (f"{comparison.values[name][key]:.2f}" for name in (first, model))
             table.add_row(key, *pair, *_difference_cells(comparison.differences[model][key]))
         console.print(table)
     if comparison.propensity is not None:
         console.print(_propensity(comparison.propensity))
     console.print(Text("in brackets: 95 % intervals of the difference, from resampling the documents", style="dim"))
+
+
+def print_side_by_side(comparison: Comparison) -> None:
+    """Print models in one table, with what the paired bootstrap says of each difference to the first."""
+    console = out()
+    console.print(Text(f"{comparison.n:,} documents, in percent"))
+    for i, model in enumerate(comparison.models, start=1):
+        console.print(Text(f"  [{i}] {model}"))
+    first, *others = comparison.models
+    table = _empty_table("", [f"[{i}]" for i in range(1, len(comparison.models) + 1)])
+    for key in COMPARED:
+        cells = [
+            Text(f"{comparison.values[model][key]:.2f} ").append(_sign(comparison.differences[model][key]))
+            for model in others
+        ]
+        table.add_row(key, f"{comparison.values[first][key]:.2f}", *cells)
+    console.print(table)
+    console.print(Text("+ better than [1], − worse, ≈ undecided: 95 % intervals of a paired bootstrap", style="dim"))
+
+
+def _sign(found: Difference) -> Text:
+    if not found.decided:
+        return Text("≈", style="dim")
+    return Text("+", style="green") if found.difference > 0 else Text("−", style="red")
 
 
 def _propensity(used: Mapping[str, float]) -> Text:
