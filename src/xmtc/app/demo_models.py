@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LINEAR = "linear"
 LIGHTXML = "lightxml/pydocs-demo"
 _DEV_SHARE = 20  # one module in twenty is dev
-_SHARES = (0.2, 0.35, 0.5, 0.65, 0.8)  # of the first model in the ensemble, that are tried
+_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # of the first model in the ensemble, that are tried
 _CHOSEN_BY = "nDCG@5"
 _DEPTH = 100  # labels that each model puts forward, as in an ensemble
 
@@ -88,12 +88,16 @@ def join_models(members: Sequence[Model], parts: Parts, folder: str) -> Model:
         rankings = [api.rank_corpus(member, parts.dev, _DEPTH, progress) for member in members]
         tried = {}
         for share in _SHARES:
-            ranking = combine(rankings, 5, "mean", [share, 1 - share])
+            ranking = combine(rankings, 5, "mean", _weights(share))
             tried[share] = api.evaluate(members[0], parts.dev, ranking=ranking, intervals=False)[_CHOSEN_BY]
         share = max(_SHARES, key=lambda share: (tried[share], -abs(share - 0.5)))
-        joined = api.ensemble(members, "mean", [share, 1 - share], out=folder, overwrite=True)
+        joined = api.ensemble(members, "mean", _weights(share), out=folder, overwrite=True)
         model = api.calibrate(joined, parts.dev, out=folder, progress=progress)
-    names = [member.manifest.method for member in members]
-    print(f"weights, by {_CHOSEN_BY} on the documents set aside: {share:g} {names[0]}, {1 - share:g} {names[1]}")
+    told = (f"{weight:g} {member.manifest.method}" for weight, member in zip(_weights(share), members, strict=True))
+    print(f"weights, by {_CHOSEN_BY} on the documents set aside: {', '.join(told)}")
     print_saved(model, folder, time.monotonic() - started)
     return model
+
+
+def _weights(share: float) -> list[float]:
+    return [share, round(1 - share, 1)]
