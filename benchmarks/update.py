@@ -114,8 +114,8 @@ def section() -> list[str]:
             ),
             f"With labels held back, the update differs from full training by {signed(lost['new'])} and "
             f"{signed(lost['top'])} points in {100 * shares['wall']:.1f} % of its time and "
-            f"{100 * shares['cpu']:.1f} % of its CPU time: it {'meets' if result['fits'] else 'does not meet'} the aim of at "
-            f"most {POINTS:.0f} points less in a tenth of the time.",
+            f"{100 * shares['cpu']:.1f} % of its CPU time: it {'meets' if result['fits'] else 'does not meet'} the aim "
+            f"of at most {POINTS:.0f} points less in a tenth of the time.",
             f"{hardware(facts)}; {code(facts)}; others took up to {busy:.2f} cores.",
         ]
     return parts
