@@ -38,6 +38,12 @@ def test_concepts_restore_the_set(labels):
     assert (again.counts == labels.counts).all()
 
 
+def test_digest_text_is_what_the_concepts_print(labels):
+    quoted = Concept("it's", name='a "b"\n', alternatives=("x", "y'"), parents=("sugar",))
+    for one in (labels, LabelSet.build(["it's"], [*CONCEPTS, quoted])):
+        assert one.digest_text() == "".join(map(repr, one.concepts()))
+
+
 def test_encode_and_decode(labels):
     matrix = labels.encode([["sugar", "beet", "sugar"], [], ["food"]])
     assert matrix.shape == (3, 6)

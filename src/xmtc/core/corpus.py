@@ -147,8 +147,7 @@ class Corpus:
         for part in parts:
             digest.update(len(part).to_bytes(8, "little"))
             digest.update(np.ascontiguousarray(part).data)
-        for concept in self.labels.concepts():
-            digest.update(repr(concept).encode("utf-8", "surrogatepass"))
+        digest.update(self.labels.digest_text().encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
 
 

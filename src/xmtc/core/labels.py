@@ -100,6 +100,19 @@ class LabelSet:
             for i in range(len(self))
         ]
 
+    def digest_text(self) -> str:
+        """Return all that `concepts()` says as one string, for a fingerprint: the `repr` of each, end to end."""
+        # spelt out, since making and printing as many objects takes five times as long
+        ids = self.ids
+        rows = zip(ids, self.names, self.alternatives, self.descriptions, self.parents, strict=True)
+        return "".join(
+            [
+                f"Concept(id={label!r}, name={name!r}, alternatives={others!r}, description={text!r}, "
+                f"parents={tuple([ids[parent] for parent in parents])!r})"
+                for label, name, others, text, parents in rows
+            ]
+        )
+
     def encode(self, lists: Iterable[Iterable[str]]) -> sp.csr_matrix:
         """Turn lists of label ids into a (documents × entries) matrix of ones; repeated labels count once."""
         position = self.position

@@ -199,7 +199,8 @@ def _arrange(
     parts = (labels, first), (others, added), (labels, rest), (others, list(ancestors.values()))
 
     def line_up(field: str) -> tuple[Any, ...]:
-        return tuple(of[i] for of, entries in ((getattr(source, field), own) for source, own in parts) for i in entries)
+        fields = [(getattr(source, field), own) for source, own in parts]
+        return tuple([of[i] for of, own in fields for i in own])
 
     ids = line_up("ids")
     place = {label: i for i, label in enumerate(ids)}
@@ -211,7 +212,7 @@ def _arrange(
         alternatives=line_up("alternatives"),
         descriptions=line_up("descriptions"),
         parents=tuple(
-            tuple(place[source.ids[parent]] for parent in source.parents[i]) for source, own in parts for i in own
+            [tuple([place[source.ids[parent]] for parent in source.parents[i]]) for source, own in parts for i in own]
         ),
         counts=padded,
         n_labels=len(first) + len(new),

@@ -73,10 +73,11 @@ class Texts(Sequence[str]):
         rows = np.arange(len(self))[np.asarray(rows, dtype=np.int64)]  # negative rows count from the end
         starts, stops = self.offsets[rows], self.offsets[rows + 1]
         offsets = np.concatenate([[0], np.cumsum(stops - starts)]).astype(np.int64)
-        buffer = np.empty(offsets[-1], dtype=np.uint8)
-        for row in range(len(rows)):
-            buffer[offsets[row] : offsets[row + 1]] = self.buffer[starts[row] : stops[row]]
-        return Texts(buffer, offsets)
+        view = self.buffer.data
+        taken = bytearray().join(
+            [view[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
+        )
+        return Texts(np.frombuffer(taken, dtype=np.uint8), offsets)
 
 
 def to_utf8(text: str) -> bytes:

@@ -12,10 +12,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from xmtc.core.partition import LabelTree
 from xmtc.linear.chunks import Chunk, LinearTree, finish
+from xmtc.linear.solver import Precision
+
+Rows = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # as in a chunk
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,16 +172,57 @@ def _keep(chunk: Chunk, kept: NDArray[np.bool_]) -> Chunk:
 
 
 def _replace(chunk: Chunk, places: NDArray[np.integer], other: Chunk, n_children: int) -> Chunk:
-    """The chunk with the children of `other` at these places, whether some were there before or not."""
-    features, children, weights = _entries(chunk)
-    stays = ~np.isin(children, places)
-    more, lanes, more_weights = _entries(other)
-    features = np.concatenate([features[stays], more])
-    children = np.concatenate([children[stays], places[lanes]])
-    # two runs that ascend, which a stable sort merges
-    order = np.argsort(features.astype(np.int64) * n_children + children, kind="stable")
-    weights = np.concatenate([weights[stays], more_weights])
-    return _from_entries(features[order], children[order], weights[order], n_children)
+    """The chunk with the children of `other` at these places, which ascend, whether some were there before or not."""
+    replaced = np.zeros(n_children, dtype=np.bool_)
+    replaced[places] = True
+    features, starts, children, weights = _merge(
+        _rows(chunk), replaced, _rows(other._replace(children=places[other.children].astype(np.int32)))
+    )
+    precision: Precision = "float16" if chunk.weights.dtype == other.weights.dtype == np.float16 else "float32"
+    return finish(Chunk(features, starts, children, weights), n_children, precision)
+
+
+def _rows(chunk: Chunk) -> Rows:
+    """Copies, since numba would compile a kernel for each mixture of arrays that may be written and that may not."""
+    return chunk.features.copy(), chunk.starts.copy(), chunk.children.copy(), chunk.weights.astype(np.float32)
+
+
+@njit(nogil=True, cache=True)
+def _merge(ours: Rows, replaced: NDArray[np.bool_], theirs: Rows) -> Rows:
+    """Rows of features that both may have, their entries sorted by child; ours without the children replaced.
+
+    Zeros, which fill rows up, are dropped, and rows that are left empty.
+    """
+    features = np.empty(len(ours[0]) + len(theirs[0]), dtype=np.int32)
+    starts = np.zeros(len(features) + 1, dtype=np.int64)
+    children = np.empty(len(ours[2]) + len(theirs[2]), dtype=np.int32)
+    weights = np.empty(len(children), dtype=np.float32)
+    row, other_row, n_rows, n = 0, 0, 0, 0
+    while row < len(ours[0]) or other_row < len(theirs[0]):
+        here = row < len(ours[0]) and (other_row == len(theirs[0]) or ours[0][row] <= theirs[0][other_row])
+        there = other_row < len(theirs[0]) and (row == len(ours[0]) or theirs[0][other_row] <= ours[0][row])
+        feature = ours[0][row] if here else theirs[0][other_row]
+        entry, stop = (ours[1][row], ours[1][row + 1]) if here else (0, 0)
+        other_entry, other_stop = (theirs[1][other_row], theirs[1][other_row + 1]) if there else (0, 0)
+        while entry < stop or other_entry < other_stop:
+            if other_entry == other_stop or (entry < stop and ours[2][entry] < theirs[2][other_entry]):
+                child, weight = ours[2][entry], ours[3][entry]
+                if replaced[child]:
+                    weight = np.float32(0)
+                entry += 1
+            else:
+                child, weight = theirs[2][other_entry], theirs[3][other_entry]
+                other_entry += 1
+            if weight != 0:
+                children[n], weights[n] = child, weight
+                n += 1
+        row += here
+        other_row += there
+        if n > starts[n_rows]:
+            features[n_rows] = feature
+            n_rows += 1
+            starts[n_rows] = n
+    return features[:n_rows].copy(), starts[: n_rows + 1].copy(), children[:n].copy(), weights[:n].copy()
 
 
 def _entries(chunk: Chunk) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.floating]]:
