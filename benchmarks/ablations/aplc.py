@@ -12,10 +12,17 @@ from typing import Any
 from benchmarks.ablations.study import LOSS, Arm, Claim, Documents, Published, Study
 from xmtc.core.config import merge
 
-_LAYERS, _TOKENS, _EPOCHS = 3, 32, 4
+_LAYERS, _TOKENS, _EPOCHS = 3, 32, 3
 _ENCODER_RATE, _HEAD_RATE = 2e-4, 3e-3  # as in the recipes for CPUs, where the hidden layer has the head's
 _SHARED: dict[str, Any] = {
-    "encoder": {"name": "minilm", "layers": _LAYERS, "max_length": _TOKENS, "freeze_words": True, "mean": True},
+    "encoder": {
+        "name": "minilm",
+        "layers": _LAYERS,
+        "max_length": _TOKENS,
+        "freeze_words": True,
+        "mean": True,
+        "dropout": 0.0,
+    },
     "head": {"initial_bias": -6.0},
     "train": {"epochs": _EPOCHS, "batch_size": 32},
 }

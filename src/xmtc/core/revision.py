@@ -163,18 +163,14 @@ def _columns(
     """Where each entry of `others` that has documents stands among the labels to come, −1 for the rest; and which of
     them are new, sorted."""
     columns = np.full(len(others), -1, dtype=np.int64)
-    new = []
-    for i in np.flatnonzero(counts).tolist():
-        label = others.ids[i]
-        entry = labels.position.get(label, labels.n_labels)
-        if entry < labels.n_labels:
-            columns[i] = new_ids[entry]
-        elif label not in gone:
-            new.append(label)
-    n_kept = int((new_ids >= 0).sum())
-    for place, label in enumerate(sorted(new)):
-        columns[others.position[label]] = n_kept + place
-    return columns, sorted(new)
+    used = np.flatnonzero(counts)
+    ids, position = [others.ids[i] for i in used.tolist()], labels.position
+    entries = np.array([position.get(label, labels.n_labels) for label in ids], dtype=np.int64)
+    known = entries < labels.n_labels
+    columns[used[known]] = new_ids[entries[known]]
+    new = sorted({ids[i] for i in np.flatnonzero(~known).tolist()} - gone)
+    columns[[others.position[label] for label in new]] = int((new_ids >= 0).sum()) + np.arange(len(new))
+    return columns, new
 
 
 def _arrange(
@@ -204,6 +200,7 @@ def _arrange(
 
     ids = line_up("ids")
     place = {label: i for i, label in enumerate(ids)}
+    places = [([place.get(label, -1) for label in source.ids], source.parents, own) for source, own in parts]
     padded = np.zeros(len(ids), dtype=np.int64)
     padded[: len(counts)] = counts
     return LabelSet(
@@ -211,9 +208,7 @@ def _arrange(
         names=line_up("names"),
         alternatives=line_up("alternatives"),
         descriptions=line_up("descriptions"),
-        parents=tuple(
-            [tuple([place[source.ids[parent]] for parent in source.parents[i]]) for source, own in parts for i in own]
-        ),
+        parents=tuple([tuple([to[parent] for parent in parents[i]]) for to, parents, own in places for i in own]),
         counts=padded,
         n_labels=len(first) + len(new),
     )
