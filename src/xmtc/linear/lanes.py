@@ -34,10 +34,10 @@ def _step(width: int) -> Any:
 
     @intrinsic
     def step(  # type: ignore[no-untyped-def]
-        typingctx, indices, values, start, stop, W, alpha, row, signs, shift, curvature, highest, lowest
+        typingctx, indices, values, start, stop, W, alpha, row, signs, shift, norm, highest, lowest
     ):
         """The step on vectors of this width; see `dual_step`."""
-        sig = types.void(indices, values, start, stop, W, alpha, row, signs, shift, curvature, highest, lowest)
+        sig = types.void(indices, values, start, stop, W, alpha, row, signs, shift, norm, highest, lowest)
 
         def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
             def data(i: int) -> Any:
@@ -88,7 +88,8 @@ def _step(width: int) -> Any:
             old = load(alpha_at)
             ones = ir.Constant(vector, [1.0] * width)
             gradient = builder.call(fma, [y, builder.load(total), builder.fneg(ones)])
-            gradient = builder.call(fma, [splat(args[8]), old, gradient])
+            shift = load(vector_at(data(8), ir.Constant(intp, 0)))
+            gradient = builder.call(fma, [shift, old, gradient])
             # at α = 0 only a negative gradient moves; unused lanes (y = 0) never do
             free = builder.fcmp_ordered(">", old, zero)
             projected = builder.select(free, gradient, builder.call(smaller, [gradient, zero]))
@@ -97,7 +98,8 @@ def _step(width: int) -> Any:
             for i, extreme in ((10, larger), (11, smaller)):
                 at = vector_at(data(i), ir.Constant(intp, 0))
                 store(builder.call(extreme, [load(at), projected]), at)
-            new = builder.call(larger, [builder.fsub(old, builder.fdiv(gradient, splat(args[9]))), zero])
+            curvature = builder.fadd(splat(args[9]), shift)
+            new = builder.call(larger, [builder.fsub(old, builder.fdiv(gradient, curvature)), zero])
             new = builder.select(used, new, old)
             store(new, alpha_at)
             delta = builder.fmul(y, builder.fsub(new, old))
@@ -124,20 +126,21 @@ _step_16, _step_32, _step_48, _step_64 = (_step(width) for width in WIDTHS)
 
 @njit(nogil=True, inline="always")  # a call would count references to its arrays
 def dual_step(  # type: ignore[no-untyped-def]
-    indices, values, start, stop, W, alpha, row, signs, shift, curvature, highest, lowest
+    indices, values, start, stop, W, alpha, row, signs, shift, norm, highest, lowest
 ) -> None:
     """One coordinate descent step on the dual variables of one row, for all lanes of a block.
 
     indices, values: the block's rows in CSR form; the row is [start, stop). W (features × width), alpha (rows × width),
-    signs (width): +1 where the row is a positive of the lane, −1 where it is a negative, 0 in unused lanes.
-    With s = x·W the projected gradient is (Hsieh et al. 2008, L2-loss): G = y s − 1 + shift α, clipped at α = 0;
-    α ← max(0, α − G / curvature); W ← W + y Δα x. highest and lowest (width) collect the extremes of the gradient.
+    signs (width): +1 where the row is a positive of the lane, −1 where it is a negative, 0 in unused lanes. shift (width):
+    1/2C of each label; norm: x·x. With s = x·W the projected gradient is (Hsieh et al. 2008, L2-loss): G = y s − 1 +
+    shift α, clipped at α = 0; α ← max(0, α − G / (norm + shift)); W ← W + y Δα x. highest and lowest (width) collect the
+    extremes of the gradient.
     """
     if len(signs) == 64:
-        _step_64(indices, values, start, stop, W, alpha, row, signs, shift, curvature, highest, lowest)
+        _step_64(indices, values, start, stop, W, alpha, row, signs, shift, norm, highest, lowest)
     elif len(signs) == 48:
-        _step_48(indices, values, start, stop, W, alpha, row, signs, shift, curvature, highest, lowest)
+        _step_48(indices, values, start, stop, W, alpha, row, signs, shift, norm, highest, lowest)
     elif len(signs) == 32:
-        _step_32(indices, values, start, stop, W, alpha, row, signs, shift, curvature, highest, lowest)
+        _step_32(indices, values, start, stop, W, alpha, row, signs, shift, norm, highest, lowest)
     else:
-        _step_16(indices, values, start, stop, W, alpha, row, signs, shift, curvature, highest, lowest)
+        _step_16(indices, values, start, stop, W, alpha, row, signs, shift, norm, highest, lowest)

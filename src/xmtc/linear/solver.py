@@ -1,7 +1,7 @@
 """One-vs-all squared-hinge classifiers for the children of one tree node, by dual coordinate descent.
 
 For every label: min ½‖w − w₀‖² + C Σ max(0, 1 − y w·x)² (METHODS 1.6; Hsieh et al. 2008), where w₀ is zero but for the
-bias (`offset`). Up to `LANES` siblings that share their rows are solved together (see lanes.py). Enters: rows of a
+bias (`offset`), and C may depend on the label's documents (`rare`). Up to `LANES` siblings that share their rows are solved together (see lanes.py). Enters: rows of a
 feature matrix whose last column is the bias; leaves: the weights that survive pruning, sorted by feature. Knows no
 tree.
 """
@@ -24,11 +24,20 @@ Floats: TypeAlias = NDArray[np.float32]
 Flags: TypeAlias = NDArray[np.bool_]
 Precision: TypeAlias = Literal["float16", "float32"]
 
+_USUAL = 100  # documents of a label whose C is as set, whatever `rare` is
+
 
 class SolverConfig(Settings):
     """How the classifiers are trained."""
 
     C: float = Field(1.0, gt=0, description="weight of the loss against the regulariser")
+    rare: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="power by which C rises for labels with few documents and falls for those with many: it is "
+        "C · (100 / documents)^rare; 0, the same C for all",
+    )
     tolerance: float = Field(0.1, gt=0, description="stop when the projected gradients of all labels lie this close")
     passes: int = Field(10, ge=1, description="passes over the rows at most")
     bias: float = Field(1.0, ge=0, description="value of the constant feature; 0 for none")
@@ -78,6 +87,7 @@ def solve_block(
             n_lanes,
             width_of(n_lanes),
             np.float32(0.5 / config.C),
+            config.rare,
             np.float32(config.tolerance),
             config.passes,
             np.float32(config.bias),
@@ -102,6 +112,7 @@ def _solve(
     n_lanes: int,
     width: int,
     shift: np.float32,
+    rare: float,
     tolerance: np.float32,
     passes: int,
     bias: np.float32,
@@ -120,7 +131,10 @@ def _solve(
 
     W = _zeros(len(features), width)
     active = np.zeros(width, dtype=np.float32)
+    shifts = np.full(width, shift, dtype=np.float32)
     for lane in range(n_lanes):
+        if rare > 0 and n_positives[lane] > 0:
+            shifts[lane] = shift * (n_positives[lane] / _USUAL) ** rare
         if n_positives[lane] > 0 and n_negatives[lane] > 0:
             active[lane] = 1
             if bias > 0:
@@ -128,7 +142,7 @@ def _solve(
         elif bias > 0:  # nothing to tell apart: a constant score of +1 or −1
             W[len(features) - 1, lane] = (1 if n_positives[lane] > 0 else -1) / bias
     _descend(
-        row_ptr, row_features, row_values, lane_ptr, lanes, positives_only, active, W, shift, tolerance, passes, seed
+        row_ptr, row_features, row_values, lane_ptr, lanes, positives_only, active, W, shifts, tolerance, passes, seed
     )
     return _prune(W, features, n_lanes, prune)
 
@@ -143,7 +157,7 @@ def _descend(
     positives_only: Flags,
     active: Floats,
     W: Floats,
-    shift: np.float32,
+    shifts: Floats,
     tolerance: np.float32,
     passes: int,
     seed: np.uint64,
@@ -152,12 +166,12 @@ def _descend(
     n = len(row_ptr) - 1
     width = len(active)
     alpha = _zeros(n, width)
-    curvature = np.empty(n, dtype=np.float32)
+    norms = np.empty(n, dtype=np.float32)
     for i in range(n):
         norm = np.float32(0)
         for p in range(row_ptr[i], row_ptr[i + 1]):
             norm += row_values[p] * row_values[p]
-        curvature[i] = norm + shift
+        norms[i] = norm
     order = np.arange(n)
     signs = np.zeros(width, dtype=np.float32)
     highest = np.empty(width, dtype=np.float32)
@@ -180,7 +194,7 @@ def _descend(
             for p in range(lane_ptr[i], lane_ptr[i + 1]):
                 signs[lanes[p]] = active[lanes[p]]
             dual_step(
-                row_features, row_values, row_ptr[i], row_ptr[i + 1], W, alpha, i, signs, shift, curvature[i],
+                row_features, row_values, row_ptr[i], row_ptr[i + 1], W, alpha, i, signs, shifts, norms[i],
                 highest, lowest,
             )  # fmt: skip
         gap = np.float32(0)
