@@ -5,15 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import median
 
+import scipy.sparse as sp
+
 from benchmarks import linear_run
 from benchmarks.ablations.documents import read_test, read_training
-from benchmarks.ablations.study import KL, Documents
+from benchmarks.ablations.study import FEW_IN_SCOPE, FEW_VOTE, IN_SCOPE, KL, VOTE, Documents
 from benchmarks.machine import Clock, folder_mb
 from benchmarks.process import Found, serve
 from xmtc import api
 from xmtc.core import metrics
 from xmtc.core.corpus import Corpus
 from xmtc.core.model import Model
+from xmtc.core.ranking import Ranking
+from xmtc.core.texts import Texts
 
 _ALONE = 200  # documents that are ranked one by one
 _BATCH = 64  # documents whose experts are compared at once
@@ -61,7 +65,7 @@ def rank(job: Found) -> Found:
     return {
         "ms_in_batches": 1000 * together.seconds / len(corpus),
         "ms_one_by_one": median(alone),
-        "metrics": {**report.metrics, **stage, **_disagreement(model, aligned)},
+        "metrics": {**report.metrics, **stage, **_disagreement(model, aligned), **_scope(model, aligned)},
         "n": report.n,
     }
 
@@ -84,6 +88,32 @@ def _disagreement(model: Model, corpus: Corpus) -> dict[str, float]:
             found = network.disagree(collate(rows, tokens, network.encoder.layout, Y))
             total, count = total + float(found[0]), count + float(found[1])
     return {KL: 1000 * total / max(1.0, count)}
+
+
+def _scope(model: Model, corpus: Corpus) -> dict[str, float]:
+    """What a teacher knows (TReaderXML): true labels among its neighbours' and how well these vote; else nothing."""
+    teacher = getattr(model, "teacher", None)
+    if teacher is None:
+        return {}
+    from xmtc.features.scopes import ScopeConfig, build_scopes
+    from xmtc.features.tokens import tokenize
+
+    labels, texts = model.labels, Texts.pack(corpus.texts or ())
+    neighbours = teacher.search(texts, tokenize(texts, model.tokenizer))
+    scopes = build_scopes(neighbours, teacher.Y, labels, ScopeConfig(ancestors="none", weighted=True))
+    given = sp.csr_matrix((scopes.weights, scopes.entries, scopes.offsets), shape=corpus.Y.shape)
+    truth = corpus.Y[:, : labels.n_labels].tocsr()
+    found = truth.multiply(given[:, : labels.n_labels] > 0).tocsr()
+    few = labels.counts[: labels.n_labels] < metrics.BIN_STARTS[1]
+    vote = metrics.evaluate(
+        Ranking.from_csr(given, 5), corpus.Y, corpus.labels, model.manifest.n_documents, mode="known"
+    )
+    return {
+        IN_SCOPE: 100 * found.sum() / truth.sum(),
+        FEW_IN_SCOPE: 100 * found[:, few].sum() / max(1, truth[:, few].sum()),
+        VOTE: vote.metrics["P@5"],
+        FEW_VOTE: vote.metrics["macro-F@5/few"],
+    }
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ PAPERS = ("lightxml", "xbert", "aplc", "mexml", "treader", "treader_eurlex57k") 
 LOSS, DEV = "loss × 1000, epoch {}", "dev P@5, epoch {}"
 MODEL, BATCHES, ONE_BY_ONE = "model MB", "ms a document in batches", "ms a document alone"
 KL = "KL × 1000"  # between a network's experts, of the labels that documents have
+IN_SCOPE, FEW_IN_SCOPE = "true labels in scope, %", "true labels of few documents in scope, %"
+VOTE, FEW_VOTE = "P@5 of the neighbours' vote", "macro-F@5/few of the neighbours' vote"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.ablations.study import Arm, Claim, Documents, Published, Study
+from benchmarks.ablations.study import FEW_IN_SCOPE, FEW_VOTE, IN_SCOPE, VOTE, Arm, Claim, Documents, Published, Study
 from xmtc.core.config import merge
 
 _WORDS, _EPOCHS = 32, 6
@@ -20,6 +20,7 @@ SHARED: dict[str, Any] = {
     "rate": {"words": 1e-2, "reader": 1e-3},
     "train": {"epochs": _EPOCHS, "batch_size": 64, "schedule": "linear"},
 }
+_BY_TFIDF = merge(SHARED, {"neighbours": {"vectors": "tfidf"}})
 _FIGURES = ("P@1", "P@3", "P@5", "nDCG@3", "nDCG@5")
 _TAIL = ("PSP@1", "PSP@3", "PSP@5")
 _RAN = f"TReaderXML on MiniLM's word embeddings, {_WORDS} words, mean of the states, {_EPOCHS} epochs"
@@ -67,6 +68,8 @@ STUDY = Study(
     arms=(
         *build_arms(SHARED, *range(len(_CONFIGURATIONS))),
         _arm("reading-alone", "MMHSA+R+MHSA without a teacher", False, "mmhsa+r+mhsa"),
+        _arm("tfidf-1", "1, neighbours by TF-IDF", True, "none", _BY_TFIDF),
+        _arm("tfidf-6", "6, neighbours by TF-IDF", True, "mmhsa+r+mhsa", _BY_TFIDF),
     ),
     claims=(
         claim_table_3("teacher knowledge", "Teacher knowledge helps where nothing is read: 88.73 → 93.93 P@1.", 1, 0),
@@ -96,6 +99,14 @@ STUDY = Study(
             ran=_RAN,
             arms=("config-1", "config-0"),
             figures=(*_TAIL, "macro-F@5/few", "macro-F@5/medium", "macro-F@5/many"),
+        ),
+        Claim(
+            title="What the teacher knows: neighbours by mean word vectors or by TF-IDF",
+            said="Texts are compared by the mean of their word vectors (Eq. 1). Beside it TF-IDF: what the neighbours' "
+            "labels hold of the truth, and what they are worth if they vote and nothing is learnt.",
+            ran=_RAN,
+            arms=("tfidf-1", "config-1", "tfidf-6", "config-6", "config-0"),
+            figures=(IN_SCOPE, FEW_IN_SCOPE, VOTE, FEW_VOTE, "P@1", "P@5", "PSP@5", "macro-F@5/few"),
         ),
     ),
 )

@@ -15,10 +15,13 @@ from benchmarks import store
 from benchmarks.ablations import lightxml, run, schedule, table
 from benchmarks.ablations.documents import read_test, read_training
 from benchmarks.ablations.study import (
+    FEW_IN_SCOPE,
+    IN_SCOPE,
     KL,
     LOSS,
     MODEL,
     PAPERS,
+    VOTE,
     Arm,
     Claim,
     Documents,
@@ -210,6 +213,27 @@ def test_how_much_experts_differ_is_told(home: Path) -> None:
             pairs = [_kl(model, text, labels) for text, labels in documents(20, 1)]
     assert found[0][KL] == pytest.approx(1000 * sum(map(sum, pairs)) / sum(map(len, pairs)), rel=1e-4)
     assert found[1] == {}
+
+
+def test_what_a_teacher_knows_is_told(home: Path) -> None:
+    folder = write_native(home / "tiny", {"train": 60, "test": 20})
+    train, test = api.read_corpus(folder, "train"), api.read_corpus(folder, "test")
+    config = {"words": {"vectors": "random", "width": 16}, "neighbours": {"k": 3}, "train": {"epochs": 1}}
+    model = api.train(train, "treader", config, dev=test)
+    found = run._scope(model, test.align(model.labels))
+    counts = dict(zip(model.labels.ids, model.labels.counts.tolist(), strict=True))
+    hits, truth = [], []
+    for text, labels in zip(test.texts, test.Y, strict=True):
+        own = [label for label in test.labels.decode(labels.indices) if counts.get(label)]
+        given = {label for _, _, of in model.explain(text, own[0]).neighbours for label in of}
+        truth += own
+        hits += [label for label in own if label in given]
+    assert found[IN_SCOPE] == pytest.approx(100 * len(hits) / len(truth), rel=1e-4)
+    few = [[label for label in of if counts[label] <= 20] for of in (hits, truth)]
+    assert found[FEW_IN_SCOPE] == pytest.approx(100 * len(few[0]) / len(few[1]), rel=1e-4)
+    assert 0 < found[VOTE] <= 100
+    taught = run._scope(api.train(train, "treader", {**config, "reader": {"teacher": False}}, dev=test), test)
+    assert taught == {}
 
 
 def _kl(model: Any, text: str, labels: list[str]) -> list[float]:
