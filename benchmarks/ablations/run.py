@@ -109,8 +109,8 @@ def _scope(model: Model, corpus: Corpus) -> dict[str, float]:
         Ranking.from_csr(given, 5), corpus.Y, corpus.labels, model.manifest.n_documents, mode="known"
     )
     return {
-        IN_SCOPE: 100 * found.sum() / truth.sum(),
-        FEW_IN_SCOPE: 100 * found[:, few].sum() / max(1, truth[:, few].sum()),
+        IN_SCOPE: 100 * found.nnz / truth.nnz,
+        FEW_IN_SCOPE: 100 * found[:, few].nnz / max(1, truth[:, few].nnz),
         VOTE: vote.metrics["P@5"],
         FEW_VOTE: vote.metrics["macro-F@5/few"],
     }

@@ -232,6 +232,7 @@ def test_what_a_teacher_knows_is_told(home: Path) -> None:
     few = [[label for label in of if counts[label] <= 20] for of in (hits, truth)]
     assert found[FEW_IN_SCOPE] == pytest.approx(100 * len(few[0]) / len(few[1]), rel=1e-4)
     assert 0 < found[VOTE] <= 100
+    assert json.loads(json.dumps(found)) == found
     taught = run._scope(api.train(train, "treader", {**config, "reader": {"teacher": False}}, dev=test), test)
     assert taught == {}
 

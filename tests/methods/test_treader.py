@@ -141,6 +141,36 @@ def test_loss_against_loops(model):
     assert float(count) == 6
 
 
+def test_votes_of_the_scope_against_loops(settings, tmp_path):
+    config = merge(settings, {"head": {"vote": True}, "scope": {"weighted": True}})
+    model = xmtc.train(documents(), "treader", config, seed=3, out=tmp_path / "model")
+    network, corpus = model.network, documents(6, seed=9)
+    slope, constant = network.vote.line.tolist()
+    assert slope != 0  # it learns
+    assert constant != 0
+    tokens = model.read(corpus.texts)
+    ranking = model.rank(corpus.texts, model.labels.n_labels)
+    voted = 0
+    for i in range(6):
+        alone = collate([i], tokens, network.encoder.layout)
+        weights = dict(zip(*(values.tolist() for values in tokens.scopes[i]), strict=True))
+        text = network._read(alone)
+        expected = []
+        for label in range(model.labels.n_labels):
+            logit = (text @ network.head.output.weight[label] + network.head.output.bias[label]).item()
+            if label in weights:
+                logit += 10 * (slope * weights[label] + constant)
+                voted += 1
+            expected.append(1 / (1 + math.exp(-logit)))
+            assert network.score(alone, label).item() == pytest.approx(logit, abs=1e-4)
+        assert ranking.scores[i] == pytest.approx(np.array(expected)[ranking.labels[i]], rel=1e-4)
+        assert ranking.scores[i] == pytest.approx(np.sort(expected)[::-1], rel=1e-4)
+    assert voted
+    assert xmtc.load(tmp_path / "model").rank(corpus.texts, 5).scores == pytest.approx(ranking.top(5).scores, rel=1e-5)
+    with pytest.raises(ConfigError, match=r"head\.vote"):
+        xmtc.train(documents(), "treader", merge(config, {"reader": {"teacher": False}}))
+
+
 def test_scopes_are_labels_of_neighbours_and_their_parents(model):
     texts = documents(8, seed=4).texts
     tokens = model.read(texts)

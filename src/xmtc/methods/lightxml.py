@@ -152,7 +152,7 @@ class Network(nn.Module):
         """(B,) what an explanation follows: the label's logit; with clusters the logarithm of its score, σ·σ."""
         text = self._text(self.encoder, batch)
         if isinstance(self.head, FlatHead):
-            return text @ self.head.output.weight[label] + self.head.output.bias[label]
+            return self.head.score(text, label)
         recalled = text if self.recaller is None else self._text(self.recaller, batch)
         cluster = self.head.clusters.cluster_of[label]
         generator = self.head.generator

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
+from xmtc.core.errors import ConfigError
 from xmtc.core.labels import LabelSet
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader
@@ -34,7 +35,7 @@ from xmtc.neural.batches import Batch
 from xmtc.neural.dropout import Dropout
 from xmtc.neural.embed import embed_by_words
 from xmtc.neural.encoder import Encoder, Tokenizer, load_encoder, restore_encoder
-from xmtc.neural.heads import FlatHead
+from xmtc.neural.heads import FlatHead, VoteHead, Votes
 from xmtc.neural.model import load_weights
 from xmtc.neural.optimizer import Group, group_by_decay
 from xmtc.neural.plan import HeadSize
@@ -65,6 +66,7 @@ class HeadConfig(PoolConfig):
 
     dropout: float = Field(0.0, ge=0, lt=1, description="on what the output layer reads")
     initial_bias: float = Field(0.0, description="of the first scores; −6 says that labels are rare")
+    vote: bool = Field(False, description="let the scope's labels raise their own scores, as far as helps in training")
 
 
 class TreaderTrainConfig(TrainConfig):
@@ -117,20 +119,23 @@ class Network(nn.Module):
         self.reader = DualReader(encoder.width, longest, config.reader, config.head)
         self.dropout = Dropout(config.head.dropout)
         self.head = FlatHead(config.head.bottleneck, n_labels, config.head.initial_bias)
+        self.vote = VoteHead(n_labels) if config.head.vote and self.scope is not None else None
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Σ over documents and labels of BCE (Eq. 19 on logits), and the number of documents."""
-        total, _ = self.head.loss(self.dropout(self._read(batch)), batch)
+        total, _ = self.head.loss(self.dropout(self._read(batch)), batch, self._votes(batch))
         return total, torch.tensor(float(len(batch)), device=total.device)
 
     def rank(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
         """(labels, σ of their logits) of the k best labels."""
-        return self.head.rank(self._read(batch), k)
+        return self.head.rank(self._read(batch), k, self._votes(batch))
 
     def score(self, batch: Batch, label: int) -> Tensor:
         """(B,) what an explanation follows: the label's logit."""
-        output = self.head.output
-        return self._read(batch) @ output.weight[label] + output.bias[label]
+        return self.head.score(self._read(batch), label, self._votes(batch))
+
+    def _votes(self, batch: Batch) -> Votes | None:
+        return None if self.vote is None else self.vote(batch)
 
     def _read(self, batch: Batch) -> Tensor:
         """(B, bottleneck): O_Interaction."""
@@ -153,6 +158,8 @@ def train(
 ) -> TaughtModel:
     """Find every document's scope among the others, and train the dual network; dev chooses the epoch."""
     check_hierarchy(corpus.labels)
+    if config.head.vote and not config.reader.teacher:
+        raise ConfigError("head.vote = true, but without a teacher (reader.teacher) there is no scope: set one of them")
     read_words = partial_of(_fit_words, config=config, seed=seed, progress=progress)
     ready = prepare(METHOD, corpus, config, dev, seed, progress, read_words if config.text == "words" else None)
     teacher, descriptions = None, None
@@ -272,13 +279,12 @@ def _spread_scale(encoder: Encoder) -> float:
 
 def _head_size(network: Network, config: Config) -> HeadSize:
     """All but word vectors or encoder."""
-    parts = [network.reader, network.head, *([] if network.scope is None else [network.scope])]
     places = config.words.max_words if config.text == "words" else config.encoder.max_length
     places += config.reader.description_words if config.reader.teacher else 0
     layers = len(network.reader.text.layers) + 1
     a_place = layers * (8 * network.encoder.width + 4 * config.reader.heads * places)
     return HeadSize(
-        dense=sum(parameter.numel() for part in parts for parameter in part.parameters()),
+        dense=sum(parameter.numel() for part in _rest(network) for parameter in part.parameters()),
         table=0,
         activations=places * a_place + 3 * network.head.output.out_features,
         advice="lower head.bottleneck, read fewer words (words.max_words, encoder.max_length), or set head.pool=mean",
@@ -292,5 +298,8 @@ def _groups(network: Network, config: Config) -> list[Group]:
         groups = [Group(list(encoder.parameters()), rate.words, row_sparse=True)]
     else:
         groups = group_by_decay([encoder], rate.encoder, rate.decay)
-    rest = [network.reader, network.head, *([] if network.scope is None else [network.scope])]
-    return groups + group_by_decay(rest, rate.reader, rate.decay)
+    return groups + group_by_decay(_rest(network), rate.reader, rate.decay)
+
+
+def _rest(network: Network) -> list[nn.Module]:
+    return [part for part in (network.reader, network.head, network.scope, network.vote) if part is not None]

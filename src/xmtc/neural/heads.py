@@ -5,12 +5,17 @@ Every loss is a (sum, count): the trainer divides, over all processes.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from xmtc.neural.batches import Batch
 from xmtc.neural.candidates import Clusters
+
+# documents and labels, and what is added to their logits
+Votes: TypeAlias = tuple[Tensor, Tensor, Tensor]
 
 
 class FlatHead(nn.Module):
@@ -21,19 +26,54 @@ class FlatHead(nn.Module):
         self.output = nn.Linear(width, n_labels)
         nn.init.constant_(self.output.bias, initial_bias)
 
-    def loss(self, text: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    def loss(self, text: Tensor, batch: Batch, votes: Votes | None = None) -> tuple[Tensor, Tensor]:
         """Σ over all (document, label) of BCE, and their number.
 
         BCE(z, y) = softplus(z) − y z: so the (B, L) targets are never built.
         """
-        logits = self.output(text)  # (B, L)
+        logits = self._logits(text, votes)
         total = F.softplus(logits).sum() - logits[batch.document_of_positive(), batch.positives].sum()
         return total, torch.tensor(float(logits.numel()), device=logits.device)
 
-    def rank(self, text: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    def rank(self, text: Tensor, k: int, votes: Votes | None = None) -> tuple[Tensor, Tensor]:
         """The k best labels and σ of their logits."""
-        scores, labels = self.output(text).topk(min(k, self.output.out_features), dim=1)
+        scores, labels = self._logits(text, votes).topk(min(k, self.output.out_features), dim=1)
         return labels, scores.sigmoid()
+
+    def score(self, text: Tensor, label: int, votes: Votes | None = None) -> Tensor:
+        """(B,) one label's logits."""
+        logits = text @ self.output.weight[label] + self.output.bias[label]
+        if votes is None:
+            return logits
+        documents, labels, values = votes
+        return logits.index_add(0, documents[labels == label], values[labels == label])
+
+    def _logits(self, text: Tensor, votes: Votes | None) -> Tensor:
+        """(B, L)."""
+        logits: Tensor = self.output(text)
+        return logits if votes is None else logits.index_put(votes[:2], votes[2].to(logits.dtype), accumulate=True)
+
+
+class VoteHead(nn.Module):
+    """What a text's scope says of its labels outright: each gets 10 (a w + b) on its logit, w being its weight there.
+
+    a and b are learnt, from 0; the factor lets them move as far as logits do at the rate of a network's weights.
+    """
+
+    def __init__(self, n_labels: int) -> None:
+        super().__init__()
+        self.n_labels = n_labels
+        self.line = nn.Parameter(torch.zeros(2))  # a, b
+
+    def forward(self, batch: Batch) -> Votes:
+        """Return the votes of all scopes of the batch, whose concepts without a logit have none."""
+        assert batch.scope is not None  # a network that counts votes is fed tokens with scopes
+        assert batch.scope_weights is not None
+        assert batch.scope_starts is not None
+        ranked = batch.scope < self.n_labels
+        rows = torch.arange(len(batch), device=batch.scope.device)
+        documents = torch.repeat_interleave(rows, batch.scope_starts.diff())[ranked]
+        return documents, batch.scope[ranked], 10 * (self.line[0] * batch.scope_weights[ranked] + self.line[1])
 
 
 class ClusterHead(nn.Module):
