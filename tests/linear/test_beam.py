@@ -36,14 +36,14 @@ def transformed(name, score):
     return 1 / (1 + math.exp(-score)) if name == "sigmoid" else score
 
 
-def joined(name, above, score):
+def joined(name, above, score, weakening=1.0):
     value = transformed(name, score)
     if name == "noop":
         return value
-    return above + value if name.startswith("log") else above * value
+    return weakening * above + value if name.startswith("log") else above**weakening * value
 
 
-def naive_search(linear, tree: LabelTree, x, name, beam, k):
+def naive_search(linear, tree: LabelTree, x, name, beam, k, weakening=1.0):
     """Beam search by plain loops over the label tree."""
     place = {(0, -1): 0}
     for label in range(tree.n_labels):
@@ -55,7 +55,8 @@ def naive_search(linear, tree: LabelTree, x, name, beam, k):
         for above, parent in current:
             for node in range(len(tree.parents[level])):
                 if level == 0 or tree.parents[level][node] == parent:
-                    found.append((joined(name, above, raw_score(linear, place[level + 1, node], x)), node))
+                    raw = raw_score(linear, place[level + 1, node], x)
+                    found.append((joined(name, above, raw, weakening), node))
         last = level == tree.depth - 1
         # above the labels, ties go to the node that was numbered first
         key = (lambda p: (-p[0], p[1])) if last else (lambda p, level=level: (-p[0], place[level + 1, p[1]]))
@@ -74,9 +75,19 @@ def test_equals_plain_loops(problem, tree, trained, name, beam):
 
 
 @pytest.mark.parametrize("name", COMBINERS)
-def test_full_beam_equals_scoring_every_label(problem, trained, name):
+def test_a_weakened_parent_equals_plain_loops(problem, tree, trained, name):
     X = problem[0]
-    config = SearchConfig(beam=1000, combiner=name)
+    ranking = search(trained, X, SearchConfig(beam=2, combiner=name, above=0.6), 6)
+    for row in range(0, 300, 17):
+        _, scores = naive_search(trained, tree, X[row].toarray().ravel(), name, 2, 6, 0.6)
+        np.testing.assert_allclose(ranking.scores[row, : len(scores)], scores, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("above", [1.0, 0.7])
+@pytest.mark.parametrize("name", COMBINERS)
+def test_full_beam_equals_scoring_every_label(problem, trained, name, above):
+    X = problem[0]
+    config = SearchConfig(beam=1000, combiner=name, above=above)
     ranking = search(trained, X, config, 50)
     for row in range(0, 300, 29):
         x = X[row].toarray().ravel()

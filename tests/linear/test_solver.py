@@ -55,6 +55,16 @@ def test_equals_liblinear(problem, C):
             np.testing.assert_allclose(W[:, lane], liblinear(X, Y[:, lane + 10].toarray().ravel(), C), atol=2e-3)
 
 
+def test_rare_labels_have_a_larger_C(problem):
+    X, Y = biased(problem[0]), problem[1]
+    W = solve(X, Y, EXACT.model_copy(update={"C": 2.0, "rare": 0.5}), n_lanes=8)
+    counts = np.asarray(Y.sum(axis=0)).ravel()
+    assert len(set(counts[:8])) > 3
+    for lane in range(8):
+        expected = liblinear(X, Y[:, lane].toarray().ravel(), 2 * (100 / counts[lane]) ** 0.5)
+        np.testing.assert_allclose(W[:, lane], expected, atol=5e-3)
+
+
 @pytest.mark.parametrize("n_lanes", [1, 16, 17, 33, 48, 49])
 def test_the_width_of_a_block_changes_no_bit(problem, n_lanes):
     X, Y = biased(problem[0]), problem[1]

@@ -44,6 +44,12 @@ class SearchConfig(Settings):
     combiner: Combiner = Field(
         "l3-hinge", description="how a child's score is transformed and joined with its parent's"
     )
+    above: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        description="power of the parent's score as it is joined; below 1, a label counts for more than its clusters",
+    )
 
 
 def search(
@@ -78,7 +84,8 @@ def search(
             *rows, first, nodes[first:stop], scores[first:stop],
             tree.child_starts, tree.feature_starts, tree.features, tree.bucket_starts, tree.buckets,
             tree.entry_starts, tree.entry_children, entry_weights, tree.leaf_labels,
-            tree.n_features, np.float32(tree.bias), config.beam, k, *_COMBINERS[config.combiner],
+            tree.n_features, np.float32(tree.bias), config.beam, k, np.float32(config.above),
+            *_COMBINERS[config.combiner],
         )  # fmt: skip
         return found
 
@@ -95,7 +102,8 @@ def join_path(raw: list[float], config: SearchConfig) -> float:
     transform, power, combine = _COMBINERS[config.combiner]
     score = np.float32(0 if combine == _ADD else 1)
     for value in raw:
-        score = _joined(np.float32(value), score, transform, power, combine)
+        above = _weakened(score, np.float32(config.above), combine)
+        score = _joined(np.float32(value), above, transform, power, combine)
     return float(score)
 
 
@@ -120,6 +128,7 @@ def _search(
     bias: np.float32,
     beam: int,
     k: int,
+    weakening: np.float32,
     transform: int,
     power: int,
     combine: int,
@@ -182,7 +191,7 @@ def _search(
                 if high > low and features[high - 1] == n_features:
                     for at_entry in range(np.uint64(entry_starts[high - 1]), np.uint64(entry_starts[high])):
                         raw[entry_children[at_entry]] += bias * as_float(entry_weights[at_entry])  # type: ignore[call-arg]
-                above = scores[document, order[q] % nodes.shape[1]]
+                above = _weakened(scores[document, order[q] % nodes.shape[1]], weakening, combine)
                 mine, my_scores = best[document], best_scores[document]
                 least = _least(mine, my_scores, above, transform, combine)
                 for child in range(n_children):
@@ -218,6 +227,14 @@ def _least(
     if transform != _HINGE or combine != _MULTIPLY or names[-1] < 0 or scores[-1] <= 0 or above <= 0:
         return np.float32(-np.inf)
     return np.float32(np.log(scores[-1] / above) - np.float32(1e-3))
+
+
+@njit(nogil=True, cache=True)
+def _weakened(score: np.float32, weakening: np.float32, combine: int) -> np.float32:
+    """A parent's score to the power that it is joined with; logarithms are multiplied, and 1 leaves every bit."""
+    if weakening == 1 or combine == _CHILD_ONLY:
+        return score
+    return np.float32(score * weakening if combine == _ADD else score**weakening)
 
 
 @njit(nogil=True, cache=True)

@@ -16,7 +16,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-WIDTHS = (16, 32, 48, 64)
+WIDTHS = (16, 32, 64)  # powers of two: a step of 48 lanes takes longer than one of 64
 LANES = WIDTHS[-1]  # labels of a block at most: 256 bytes of weights a feature, two thirds of the time of 32 and 32
 
 _FLOAT = ir.FloatType()
@@ -121,7 +121,7 @@ def _step(width: int) -> Any:
     return step
 
 
-_step_16, _step_32, _step_48, _step_64 = (_step(width) for width in WIDTHS)
+_step_16, _step_32, _step_64 = (_step(width) for width in WIDTHS)
 
 
 @njit(nogil=True, inline="always")  # a call would count references to its arrays
@@ -131,15 +131,13 @@ def dual_step(  # type: ignore[no-untyped-def]
     """One coordinate descent step on the dual variables of one row, for all lanes of a block.
 
     indices, values: the block's rows in CSR form; the row is [start, stop). W (features × width), alpha (rows × width),
-    signs (width): +1 where the row is a positive of the lane, −1 where it is a negative, 0 in unused lanes. shift (width):
-    1/2C of each label; norm: x·x. With s = x·W the projected gradient is (Hsieh et al. 2008, L2-loss): G = y s − 1 +
-    shift α, clipped at α = 0; α ← max(0, α − G / (norm + shift)); W ← W + y Δα x. highest and lowest (width) collect the
-    extremes of the gradient.
+    signs (width): +1 where the row is a positive of the lane, −1 where it is a negative, 0 in unused lanes; shift
+    (width): 1/2C of each label; norm: x·x.
+    With s = x·W the projected gradient is (Hsieh et al. 2008, L2-loss): G = y s − 1 + shift α, clipped at α = 0;
+    α ← max(0, α − G / (norm + shift)); W ← W + y Δα x. highest and lowest (width) collect the extremes of the gradient.
     """
     if len(signs) == 64:
         _step_64(indices, values, start, stop, W, alpha, row, signs, shift, norm, highest, lowest)
-    elif len(signs) == 48:
-        _step_48(indices, values, start, stop, W, alpha, row, signs, shift, norm, highest, lowest)
     elif len(signs) == 32:
         _step_32(indices, values, start, stop, W, alpha, row, signs, shift, norm, highest, lowest)
     else:

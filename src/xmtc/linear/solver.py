@@ -1,9 +1,9 @@
 """One-vs-all squared-hinge classifiers for the children of one tree node, by dual coordinate descent.
 
 For every label: min ½‖w − w₀‖² + C Σ max(0, 1 − y w·x)² (METHODS 1.6; Hsieh et al. 2008), where w₀ is zero but for the
-bias (`offset`), and C may depend on the label's documents (`rare`). Up to `LANES` siblings that share their rows are solved together (see lanes.py). Enters: rows of a
-feature matrix whose last column is the bias; leaves: the weights that survive pruning, sorted by feature. Knows no
-tree.
+bias (`offset`), and C may depend on how many documents the label has (`rare`). Up to `LANES` siblings that share their
+rows are solved together (see lanes.py). Enters: rows of a feature matrix whose last column is the bias; leaves: the
+weights that survive pruning, sorted by feature. Knows no tree.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class SolverConfig(Settings):
         0.0,
         ge=0,
         le=1,
-        description="power by which C rises for labels with few documents and falls for those with many: it is "
-        "C · (100 / documents)^rare; 0, the same C for all",
+        description="power by which C rises for labels and clusters with few documents and falls for those with many: "
+        "C · (100 / documents)^rare; 0, the same for all",
     )
     tolerance: float = Field(0.1, gt=0, description="stop when the projected gradients of all labels lie this close")
     passes: int = Field(10, ge=1, description="passes over the rows at most")
