@@ -28,7 +28,7 @@ from xmtc.linear.solver import BlockWeights, SolverConfig, solve_block
 
 Negatives = Literal["tfn", "man", "both"]
 
-_SHARED = 32  # children of the root from which on they make two blocks at least
+_SHARED = 17  # children of the root from which on they make two blocks at least, which two threads share
 
 
 class TreeConfig(Settings):
