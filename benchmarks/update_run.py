@@ -23,9 +23,10 @@ _K = 5
 
 
 def warm_up(job: Found) -> Found:
-    """Compile the kernels of training and updating into numba's cache on disk, or load them from there."""
+    """Do what a process does but once: compile the kernels of training and updating into numba's cache on disk, or load
+    them from there, and build the table of letters beyond ASCII."""
     rows = range(400)
-    texts = [" ".join(f"word{i * j % 97}" for j in range(1, 20)) for i in rows]
+    texts = [" ".join(f"w\u00f6rd{i * j % 97}" for j in range(1, 20)) for i in rows]
     lists = [[i % 150, i % 7 + 200] for i in rows]
     whole = Corpus.from_lists(texts, lists)
     for n_held in (3, 60):  # labels that join clusters, and that make their own
