@@ -20,6 +20,7 @@ def test_all_phases_become_a_page(took: float, tmp_path: Path, monkeypatch: pyte
     folder = write_native(tmp_path / "small", {"train": 300, "test": 60})
     monkeypatch.setattr(store, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(update_run, "warm_up", lambda job: {})
+    monkeypatch.setattr(update_run, "_REPEATS", 2)
     assert update.section() == []
 
     def run(python: str, module: str, phase: str, job: dict[str, Any], limits: Limits) -> dict[str, Any]:
@@ -39,6 +40,7 @@ def test_all_phases_become_a_page(took: float, tmp_path: Path, monkeypatch: pyte
     assert result["runs"]["documents"]["scores"]["new"] >= full["new"] - 2
     assert result["runs"]["alone"]["done"]["whole"] is False
     assert result["fits"] is (took < 0.1)
+    assert len(result["runs"]["alone"]["all_seconds"]) == 2
     store.write_result(update.KIND, "small", result)
     assert str(tmp_path) not in (tmp_path / "results" / "update" / "small.json").read_text()
     page = "\n".join(update.section())
