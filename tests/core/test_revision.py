@@ -54,7 +54,7 @@ def test_new_labels_follow_the_old_ones_and_concepts_come_last() -> None:
     assert found.changed.tolist() == [1, 0, 0]
     assert found.n_kept == 3
     assert found.n_documents == 7
-    assert found.data == corpus.fingerprint()
+    assert found.data() == corpus.fingerprint()
     assert found.corpus is not None
     assert named(found.corpus) == [["a", "b"], ["b"], ["c"], ["a"], ["a", "z"], ["e"], ["d"]]
 
@@ -66,8 +66,8 @@ def test_retired_labels_become_concepts_and_stay_away() -> None:
     assert "b" in first.labels.ids[2:]
     assert first.new_ids.tolist() == [0, -1, 1]
     assert first.retired == ("b",)
-    assert (first.n_documents, first.data) == (4, OLD.fingerprint())
-    later = Manifest("linear", {}, 0, 2, 4, first.data, {"features": None, "retired": ["b"]})
+    assert (first.n_documents, first.data()) == (4, OLD.fingerprint())
+    later = Manifest("linear", {}, 0, 2, 4, first.data(), {"features": None, "retired": ["b"]})
     second = revise(first.labels, later, grown([["d", "b"]]))
     assert second.labels.ids[:3] == ("a", "c", "d")
     assert second.corpus is not None
@@ -83,7 +83,7 @@ def test_new_documents_alone_add_to_the_counts() -> None:
     assert found.labels.counts[:4].tolist() == [3, 2, 1, 2]
     assert found.changed.tolist() == [0, 0, 0]
     assert found.n_documents == 6
-    assert found.data not in (OLD.fingerprint(), more([["a", "d"], ["d"]]).fingerprint())
+    assert found.data() not in (OLD.fingerprint(), more([["a", "d"], ["d"]]).fingerprint())
 
 
 def test_joined_documents_replace_those_of_their_id() -> None:

@@ -7,8 +7,9 @@ the updated model will have, and the documents it may learn from. Knows no weigh
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ class Revision:
     whole: bool  # whether the documents of training are among them
     changed: NDArray[np.int64]  # (kept labels,): documents that each gained or lost since training
     n_documents: int
-    data: str  # fingerprint of all documents learnt from
+    data: Callable[[], str]  # computes the fingerprint of all documents learnt from, at leisure
 
     @property
     def n_kept(self) -> int:
@@ -66,7 +67,7 @@ def revise(
             raise ConfigError("there is nothing to update: give documents, labels to retire, or both")
         left = _arrange(labels, kept, None, [], labels.counts[kept])
         nothing = np.zeros(len(kept), dtype=np.int64)
-        return Revision(left, new_ids, retired, None, False, nothing, manifest.n_documents, manifest.data)
+        return Revision(left, new_ids, retired, None, False, nothing, manifest.n_documents, lambda: manifest.data)
     _check_kind(corpus, manifest)
     if base is not None:
         _check_base(base, manifest)
@@ -89,7 +90,7 @@ def revise(
         whole=whole,
         changed=changed,
         n_documents=len(corpus) if whole else manifest.n_documents + len(corpus),
-        data=corpus.compact().fingerprint() if whole else _chain(manifest.data, corpus.fingerprint()),
+        data=partial(_fingerprint, corpus, None if whole else manifest.data),
     )
 
 
@@ -200,7 +201,7 @@ def _arrange(
 
     ids = line_up("ids")
     place = {label: i for i, label in enumerate(ids)}
-    places = [([place.get(label, -1) for label in source.ids], source.parents, own) for source, own in parts]
+    parents = [moved for source, own in parts for moved in _move_parents(source, own, place)]
     padded = np.zeros(len(ids), dtype=np.int64)
     padded[: len(counts)] = counts
     return LabelSet(
@@ -208,10 +209,18 @@ def _arrange(
         names=line_up("names"),
         alternatives=line_up("alternatives"),
         descriptions=line_up("descriptions"),
-        parents=tuple([tuple([to[parent] for parent in parents[i]]) for to, parents, own in places for i in own]),
+        parents=tuple(parents),
         counts=padded,
         n_labels=len(first) + len(new),
     )
+
+
+def _move_parents(source: LabelSet, entries: list[int], place: dict[str, int]) -> list[tuple[int, ...]]:
+    """The parents of some entries, each a label id's new place; siblings share theirs, which are few and made once."""
+    moved: dict[tuple[int, ...], tuple[int, ...]] = {}
+    for parents in {source.parents[i] for i in entries}:
+        moved[parents] = tuple([place[source.ids[parent]] for parent in parents])
+    return [moved[source.parents[i]] for i in entries]
 
 
 def _over(corpus: Corpus, columns: NDArray[np.int64], labels: LabelSet) -> Corpus:
@@ -249,5 +258,8 @@ def _unnamed(corpus: Corpus) -> bool:
     return all(name == str(row) for row, name in enumerate(corpus.ids))
 
 
-def _chain(*fingerprints: str) -> str:
-    return hashlib.sha256("".join(fingerprints).encode()).hexdigest()
+def _fingerprint(corpus: Corpus, before: str | None) -> str:
+    """That of these documents, or of those with this fingerprint and then these."""
+    if before is None:
+        return corpus.compact().fingerprint()
+    return hashlib.sha256((before + corpus.fingerprint()).encode()).hexdigest()

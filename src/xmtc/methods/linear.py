@@ -7,6 +7,7 @@ above 1 averages trees that differ by the seed of their clusters.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -119,10 +120,12 @@ def update(
     if (revision.new_ids < 0).any():
         trees = tuple(retire_labels(tree, revision.new_ids) for tree in trees)
     outcome = Outcome(trees, 0, 0, 0, 0)
-    if revision.corpus is not None:
-        training = Training(model.config.cluster, model.config.solver, model.config.search, model.manifest.seed)
-        least = _AT_ONCE if budget > 0 else 0
-        outcome = update_trees(trees, _news(model, trees[0], revision), training, budget, least, progress)
+    with ThreadPoolExecutor(1) as beside:  # the fingerprint is Python's work, and the kernels need no interpreter
+        data = beside.submit(revision.data)
+        if revision.corpus is not None:
+            training = Training(model.config.cluster, model.config.solver, model.config.search, model.manifest.seed)
+            least = _AT_ONCE if budget > 0 else 0
+            outcome = update_trees(trees, _news(model, trees[0], revision), training, budget, least, progress)
     done = {
         "documents": 0 if corpus is None else len(corpus),
         "whole": revision.whole,
@@ -137,7 +140,7 @@ def update(
         model.manifest,
         n_labels=revision.labels.n_labels,
         n_documents=revision.n_documents,
-        data=revision.data,
+        data=data.result(),
         details={
             "features": model.manifest.details["features"],
             "trees": [tree.scalars() for tree in outcome.trees],
