@@ -71,7 +71,7 @@ def choose(only: str | None) -> list[Rival]:
 def _run_set(name: str, folder: Path, chosen: list[Rival], work: Path, options: argparse.Namespace) -> dict[str, Any]:
     problem = export(folder, work / "data" / name)
     stored = read_result(KIND, name) or {"contestants": {}, "tfidf": {}, "data": {}}
-    data = {"train": problem.train, "test": problem.test, "documents": problem.n_documents, **about(folder)}
+    data = {**about(folder), "train": problem.train, "test": problem.test, "documents": problem.n_documents}
     same = all(stored["data"].get(key) == data[key] for key in ("train", "test"))
     contestants, tfidf = (stored["contestants"], stored["tfidf"]) if same else ({}, {})
     for rival in chosen:

@@ -1,4 +1,4 @@
-"""The race of xmtc and its rivals on one set, from results/race: times, sizes and scores of one run, side by side."""
+"""The race of xmtc and its rivals on one set, from results/race: times, sizes and scores, side by side."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def race_sections(name: str) -> list[str]:
     data = result["data"]
     parts = [
         "### The race",
-        f"All in one run, one after another, on the same matrices of {data['documents']:,} training and "
-        f"{data['test_documents']:,} test documents. Training is from the matrix to the model on disk, clustering "
+        f"{_runs(result['contestants'])}, one after another, on the same matrices of {data['documents']:,} training "
+        f"and {data['test_documents']:,} test documents. Training is from the matrix to the model on disk, clustering "
         "included: the quickest of the runs, all of them in brackets. docs/s: all test documents in one call, the "
         "quickest of three. One: a document alone, on one thread; from text: vectorised first, by xmtc's and PECOS's "
         "own TF-IDF, of the others by scikit-learn's.",
@@ -40,6 +40,11 @@ def race_sections(name: str) -> list[str]:
         parts += ["TF-IDF alone, seconds:", table(["", "fit and transform train", "transform test", "features"], rows)]
     parts.append("\n".join(_ran(found) for found in result["contestants"].values()))
     return parts
+
+
+def _runs(contestants: dict[str, Any]) -> str:
+    n = len({found["facts"]["commit"] for found in contestants.values()})
+    return "All in one run" if n == 1 else f"In {n} runs, whose commits are told below"
 
 
 def _times(found: dict[str, Any], n_documents: int) -> list[str]:
