@@ -141,12 +141,12 @@ def _on_paper(found: dict[str, Any]) -> str:
     documents, labels = 1e8 / train["documents"], 1e7 / train["labels"]
     hours = threads * documents * sum(train["seconds"].get(stage, 0.0) for stage in ("vectorise", "train")) / 3600
     hours += threads * labels * train["seconds"].get("cluster", 0.0) / 3600
-    matrix = train["matrix_mb"] * documents / 1e6
+    matrix = train["matrix_mb"] * documents / 1e3
     model = train["model_mb"] * labels / 1e3
     return (
         f"From the {train['labels']:,} labels and {train['documents']:,} documents measured, if a document has as many "
         f"words and labels as there, and a level is added to the tree: {hours:,.0f} core hours of training, a matrix "
-        f"of {matrix:,.1f} TB, a model of {model:,.0f} GB. The model is mapped, so it may exceed memory; the matrix is "
+        f"of {matrix:,.0f} GB, a model of {model:,.0f} GB. The model is mapped, so it may exceed memory; the matrix is "
         "held in memory today, so that size wants it streamed or the labels divided: the nodes below the root's "
         "children are trained on their own documents alone, and can be shared out over machines, each with its part "
         "of the matrix. Documents of several hundred words, as in eurlex57k, take tenfold."
