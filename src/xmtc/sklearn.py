@@ -209,7 +209,7 @@ def _corpus(documents: Documents, matrix: sp.csr_matrix, classes: NDArray[Any]) 
     check_consistent_length(np.empty(n), matrix)
     ids = [str(label) for label in classes.tolist()]
     counts = np.bincount(matrix.indices, minlength=len(ids))
-    labels = LabelSet.restore([Concept(label) for label in ids], len(ids), counts.tolist())
+    labels = LabelSet.restore(zip(map(Concept, ids), counts.tolist(), strict=True), len(ids))
     features = documents if sp.issparse(documents) else None
     texts = None if sp.issparse(documents) else Texts.pack(documents)
     return Corpus(Texts.pack(map(str, range(n))), texts, features, matrix, labels)

@@ -31,7 +31,7 @@ WORDS = [
 def labels_of(names: list[str], seed: int = 0) -> LabelSet:
     concepts = [Concept(f"id-{i:05d}", name) for i, name in enumerate(names)]
     counts = random.Random(seed).choices(range(1, 50), k=len(names))
-    return LabelSet.restore(concepts, len(names), counts)
+    return LabelSet.restore(zip(concepts, counts, strict=True), len(names))
 
 
 def naive(labels: LabelSet, query: str, limit: int) -> list[int]:

@@ -32,7 +32,7 @@ def test_trained_labels_first_then_concepts_then_bare_parents(labels):
 
 
 def test_concepts_restore_the_set(labels):
-    again = LabelSet.restore(labels.concepts(), labels.n_labels, labels.counts.tolist())
+    again = LabelSet.restore(zip(labels.concepts(), labels.counts.tolist(), strict=True), labels.n_labels)
     for field in ("ids", "names", "alternatives", "descriptions", "parents", "n_labels"):
         assert getattr(again, field) == getattr(labels, field)
     assert (again.counts == labels.counts).all()

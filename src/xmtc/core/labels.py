@@ -6,9 +6,11 @@ hierarchy or a truth mentions: they have names and parents, never a score.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, repeat
 
 import numpy as np
 import scipy.sparse as sp
@@ -49,35 +51,42 @@ class LabelSet:
         """
         known = {concept.id: concept for concept in concepts}
         ids = sorted(set(trained))
-        n_labels = len(ids)
-        return cls._assemble(ids, n_labels, known, np.zeros(n_labels, dtype=np.int64))
+        return cls._assemble(ids, len(ids), known, ())
 
     @classmethod
-    def _assemble(cls, first: list[str], n_labels: int, known: dict[str, Concept], counts: NDArray) -> LabelSet:
-        position = {label: i for i, label in enumerate(first)}
-        for concept in known.values():
-            position.setdefault(concept.id, len(position))
-        for concept in known.values():
-            for parent in concept.parents:
-                position.setdefault(parent, len(position))
-        entries = [known.get(label) or Concept(label) for label in position]
-        all_counts = np.zeros(len(entries), dtype=np.int64)
-        all_counts[: len(counts)] = counts
+    def _assemble(cls, first: list[str], n_labels: int, known: dict[str, Concept], counts: Iterable[int]) -> LabelSet:
+        entries = dict.fromkeys(first)
+        entries |= dict.fromkeys(known)
+        entries |= dict.fromkeys(parent for concept in known.values() for parent in concept.parents)
+        described = (known.get(label) or Concept(label) for label in entries)
+        return cls.restore(zip(described, chain(counts, repeat(0)), strict=False), n_labels)
+
+    @classmethod
+    def restore(cls, described: Iterable[tuple[Concept, int]], n_labels: int) -> LabelSet:
+        """Make the set whose `concepts()`, and training counts, these are, in the same order.
+
+        No concept is kept, and equal names, empty fields and so on are held once: a million labels are to fit into
+        less memory than their weights.
+        """
+        ids, names, alternatives, descriptions, parents = [], [], [], [], []
+        counts = array("q")
+        for concept, count in described:
+            ids.append(concept.id)
+            names.append(concept.id if concept.name in ("", concept.id) else concept.name)
+            alternatives.append(concept.alternatives)
+            descriptions.append(concept.description)
+            parents.append(concept.parents)
+            counts.append(count)
+        position = {label: i for i, label in enumerate(ids)} if any(parents) else {}
         return cls(
-            ids=tuple(position),
-            names=tuple(entry.name or entry.id for entry in entries),
-            alternatives=tuple(entry.alternatives for entry in entries),
-            descriptions=tuple(entry.description for entry in entries),
-            parents=tuple(tuple(position[parent] for parent in entry.parents) for entry in entries),
-            counts=all_counts,
+            ids=tuple(ids),
+            names=tuple(names),
+            alternatives=tuple(alternatives),
+            descriptions=tuple(descriptions),
+            parents=tuple([tuple([position[parent] for parent in above]) for above in parents]),
+            counts=np.array(counts, dtype=np.int64),
             n_labels=n_labels,
         )
-
-    @classmethod
-    def restore(cls, concepts: Sequence[Concept], n_labels: int, counts: Sequence[int]) -> LabelSet:
-        """Make the set that `concepts()` came from, in the same order."""
-        known = {concept.id: concept for concept in concepts}
-        return cls._assemble(list(known), n_labels, known, np.asarray(counts, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -164,12 +173,13 @@ class LabelSet:
                 if parent not in known and parent in described:
                     known[parent] = described[parent]
                     new.append(parent)
-        return self._assemble(list(self.ids), self.n_labels, known, self.counts)
+        return self._assemble(list(self.ids), self.n_labels, known, self.counts.tolist())
 
     def reorder(self, order: NDArray[np.integer], n_labels: int) -> LabelSet:
         """Return the same entries in another order, of which the first `n_labels` have parameters."""
         concepts = self.concepts()
-        return self.restore([concepts[i] for i in order], n_labels, self.counts[order].tolist())
+        described = zip((concepts[i] for i in order), self.counts[order].tolist(), strict=True)
+        return self.restore(described, n_labels)
 
     def with_counts(self, counts: Sequence[int] | NDArray[np.integer]) -> LabelSet:
         """Return the same set with other training counts."""

@@ -32,7 +32,7 @@ def transform_scores(raw: Ranking, transform: Transform, logarithm: bool = False
 def score_clusters(clusters: Ranking, targets: sp.csr_matrix) -> dict[str, float]:
     """Return the metrics of a ranking of clusters; `targets` (documents × clusters) marks those with a true label."""
     n_clusters = targets.shape[1]
-    names = LabelSet.restore([Concept(str(cluster)) for cluster in range(n_clusters)], n_clusters, [1] * n_clusters)
+    names = LabelSet.restore(((Concept(str(cluster)), 1) for cluster in range(n_clusters)), n_clusters)
     return metrics.evaluate(clusters, targets, names, targets.shape[0]).metrics
 
 

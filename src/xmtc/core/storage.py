@@ -240,15 +240,17 @@ class FolderReader:
 
     def labels(self) -> LabelSet:
         """Read the label set."""
-        concepts, counts = [], []
         with (self.folder / _LABELS).open(encoding="utf-8") as file:
-            for line in file:
-                raw = json.loads(line)
-                counts.append(raw.pop("count"))
-                raw["id"] = raw.pop("label")
-                raw.update({key: tuple(raw[key]) for key in ("alternatives", "parents") if key in raw})
-                concepts.append(Concept(**raw))
-        return LabelSet.restore(concepts, self.manifest.n_labels, counts)
+            return LabelSet.restore(map(_described, file), self.manifest.n_labels)
+
+
+def _described(line: str) -> tuple[Concept, int]:
+    """A label and its training count, of a line that `FolderWriter.labels` wrote."""
+    raw = json.loads(line)
+    count = raw.pop("count")
+    raw["id"] = raw.pop("label")
+    raw.update({key: tuple(raw[key]) for key in ("alternatives", "parents") if key in raw})
+    return Concept(**raw), count
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
