@@ -64,10 +64,10 @@ class FolderWriter:
     def labels(self, labels: LabelSet) -> None:
         """Write the label set."""
         with self._open(_LABELS) as file:
+            encode = json.JSONEncoder(ensure_ascii=False).encode
             for concept, count in zip(labels.concepts(), labels.counts.tolist(), strict=True):
-                line = {key: value for key, value in asdict(concept).items() if value}
-                line["label"] = line.pop("id")
-                file.write(json.dumps({**line, "count": count}, ensure_ascii=False).encode() + b"\n")
+                line = {key: value for key, value in vars(concept).items() if value and key != "id"}
+                file.write(f"{encode({**line, 'label': concept.id, 'count': count})}\n".encode())
 
     def manifest(self, manifest: Manifest) -> None:
         """Write `model.json`, last of all: a folder without it is no model."""

@@ -15,7 +15,7 @@ from xmtc.features import cluster_kernels as kernels
 from xmtc.features.cluster_kernels import Floats, Ints, Rows, Rule
 from xmtc.features.cluster_plan import Nodes
 
-_WIDE_ENTRIES = 1_000_000  # nodes with more entries than this, and than a 64th of all, are cut into blocks
+_WIDE_ENTRIES = 4_000_000  # nodes with more entries than this, and than a 64th of all, are cut into blocks
 _BLOCK_ENTRIES = 200_000  # entries of a block of members, about
 _COLUMN_BLOCKS = 16
 
@@ -33,6 +33,9 @@ def split(rows: Rows, n_columns: int, order: Ints, nodes: Nodes, seed: int, rule
         start, cut, stop = nodes[i].tolist()
         if stop - start > wide:
             _split_wide(rows, n_columns, order, (start, cut, stop), seed, rule)
+            i += 1
+        elif 2 * (stop - start) > len(order):  # alone, so that its two sides are tasks of their own
+            kernels.split_nodes(rows, order, nodes[i : i + 1], seed, n_columns, rule)
             i += 1
         else:
             # starts never fall along a plan, so the subtree ends where a node starts behind it

@@ -162,16 +162,56 @@ def finish(chunk: Chunk, n_children: int, precision: Precision) -> Chunk:
 
 
 def join_blocks(blocks: list[tuple[int, BlockWeights]]) -> Chunk:
-    """Join the blocks of one parent, given with the place of their first child, into one chunk."""
+    """Join the blocks of one parent, given with the place of their first child, in their order, into one chunk."""
     if len(blocks) == 1:
         _, block = blocks[0]
         return Chunk(block.features, block.starts, block.lanes.astype(np.int32), block.weights)
-    features = np.concatenate([np.repeat(block.features, np.diff(block.starts)) for _, block in blocks])
-    children = np.concatenate([block.lanes.astype(np.int32) + first for first, block in blocks])
-    weights = np.concatenate([block.weights for _, block in blocks])
-    order = np.lexsort((children, features))
-    kept, counts = np.unique(features, return_counts=True)
-    return Chunk(kept, np.concatenate([[0], np.cumsum(counts)]), children[order], weights[order])
+    n_rows = np.cumsum([0, *(len(block.features) for _, block in blocks)])
+    n_entries = np.cumsum([0, *(len(block.weights) for _, block in blocks)])
+    ends = [block.starts[1:] + before for (_, block), before in zip(blocks, n_entries.tolist(), strict=False)]
+    return Chunk(
+        *_interleave(
+            n_rows,
+            np.concatenate([block.features for _, block in blocks]),
+            np.concatenate([np.zeros(1, np.int64), *ends]),
+            np.concatenate([block.lanes.astype(np.int32) + np.int32(first) for first, block in blocks]),
+            np.concatenate([block.weights for _, block in blocks]),
+        )
+    )
+
+
+@njit(nogil=True, cache=True)
+def _interleave(
+    bounds: NDArray[np.int64],
+    features: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    children: NDArray[np.int32],
+    weights: NDArray[np.float32],
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    """Merge blocks that stand end to end, each sorted by feature; block b has the feature rows from bounds[b] on."""
+    row = bounds[:-1].copy()  # the next of each block
+    kept = np.empty(len(features), dtype=np.int32)
+    all_starts = np.zeros(len(features) + 1, dtype=np.int64)
+    all_children, all_weights = np.empty_like(children), np.empty_like(weights)
+    n_kept, n = 0, 0
+    while True:
+        least = np.iinfo(np.int32).max
+        left = False
+        for b in range(len(row)):
+            if row[b] < bounds[b + 1]:
+                left = True
+                least = min(least, features[row[b]])
+        if not left:
+            return kept[:n_kept].copy(), all_starts[: n_kept + 1].copy(), all_children, all_weights
+        for b in range(len(row)):
+            if row[b] < bounds[b + 1] and features[row[b]] == least:
+                for entry in range(starts[row[b]], starts[row[b] + 1]):
+                    all_children[n], all_weights[n] = children[entry], weights[entry]
+                    n += 1
+                row[b] += 1
+        kept[n_kept] = least
+        n_kept += 1
+        all_starts[n_kept] = n
 
 
 def _buckets(features: NDArray[np.int32], n_features: int) -> NDArray[np.int32]:

@@ -164,7 +164,8 @@ def train_level(
     for i, task in enumerate(tasks):
         blocks_of[task.parent].append((task.first - int(level.starts[task.parent]), solved[i]))
     sizes = np.diff(level.starts).tolist()
-    return [finish(join_blocks(blocks), size, config.precision) for blocks, size in zip(blocks_of, sizes, strict=True)]
+    parents = range(len(sizes))
+    return run(lambda parent: finish(join_blocks(blocks_of[parent]), sizes[parent], config.precision), parents)
 
 
 def _tasks(

@@ -80,20 +80,22 @@ def train(
         raise DataError("no document has a label; there is nothing to learn")
     if len(labelled) < len(corpus):  # an unlabelled document says nothing of which labels it lacks
         X, Y = X[labelled], Y[labelled]
-    progress.stage("clustering labels")
-    vectors = pifa(X, Y, config.cluster.weighting, config.cluster.top)
-    trees = []
-    for i in range(config.tree.trees):
+    with ThreadPoolExecutor(1) as beside:  # the fingerprint is Python's work, and the kernels need no interpreter
+        data = beside.submit(corpus.fingerprint)
         progress.stage("clustering labels")
-        clusters = label_tree(vectors, config.cluster, seed + i)
-        trees.append(train_tree(X, Y, clusters, config.tree, config.solver, config.search, seed + i, progress))
+        vectors = pifa(X, Y, config.cluster.weighting, config.cluster.top)
+        trees = []
+        for i in range(config.tree.trees):
+            progress.stage("clustering labels")
+            clusters = label_tree(vectors, config.cluster, seed + i)
+            trees.append(train_tree(X, Y, clusters, config.tree, config.solver, config.search, seed + i, progress))
     manifest = Manifest(
         method=METHOD,
         config=config.model_dump(mode="json"),
         seed=seed,
         n_labels=labels.n_labels,
         n_documents=len(corpus),
-        data=corpus.fingerprint(),
+        data=data.result(),
         details={
             "features": X.shape[1] if tfidf is None else None,  # columns, for a model trained on features
             "trees": [tree.scalars() for tree in trees],
@@ -120,7 +122,7 @@ def update(
     if (revision.new_ids < 0).any():
         trees = tuple(retire_labels(tree, revision.new_ids) for tree in trees)
     outcome = Outcome(trees, 0, 0, 0, 0)
-    with ThreadPoolExecutor(1) as beside:  # the fingerprint is Python's work, and the kernels need no interpreter
+    with ThreadPoolExecutor(1) as beside:  # as in `train`
         data = beside.submit(revision.data)
         if revision.corpus is not None:
             training = Training(model.config.cluster, model.config.solver, model.config.search, model.manifest.seed)
