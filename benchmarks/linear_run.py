@@ -71,10 +71,11 @@ def rank(job: Found) -> Found:
 
 
 class Stages(Progress):
-    """Seconds of each stage of training."""
+    """Seconds of each stage of training; `whole` counts all levels of a tree, and all trees, as one stage."""
 
-    def __init__(self) -> None:
+    def __init__(self, whole: bool = True) -> None:
         self.seconds: dict[str, float] = {}
+        self._whole = whole
         self._name, self._since = "", time.perf_counter()
 
     def stage(self, name: str) -> None:
@@ -82,7 +83,7 @@ class Stages(Progress):
         now = time.perf_counter()
         if self._name:
             self.seconds[self._name] = self.seconds.get(self._name, 0.0) + now - self._since
-        self._name = "train" if name.startswith("training") else _SHORT.get(name, name)
+        self._name = "train" if self._whole and name.startswith("training") else _SHORT.get(name, name)
         self._since = now
 
 

@@ -5,6 +5,7 @@ A job: `labels`, `documents`, `seed`, `threads`, `recipe`; `data` and `model`, f
 
 from __future__ import annotations
 
+import json
 import resource
 from pathlib import Path
 from typing import Any
@@ -53,11 +54,12 @@ def rank(job: Found) -> Found:
     """Load the model, rank texts of the test split in batches, then some of them one by one."""
     with Clock() as load:
         model: Any = api.load(job["model"])
-    texts = _texts(job)
+    texts = [text for _, text in zip(range(_RANKED), api.read_corpus(job["data"], "test").texts or (), strict=False)]
     model.rank(texts[:1], 5)  # loads the kernels
     with Clock() as together:
         found = model.rank(texts, 5)
     np.save(_answer(job), found.labels)
+    _asked(job).write_text(json.dumps(texts))  # a corpus would bring all label names along
     alone, vectorise = [], []
     for text in texts[:_ALONE]:
         with Clock() as clock:
@@ -83,18 +85,9 @@ def limited(job: Found) -> Found:
         return {"limit_mb": None}  # the model is smaller than what the process itself needs
     resource.setrlimit(resource.RLIMIT_DATA, (int(most * 1e6), int(most * 1e6)))
     model = api.load(job["model"])
-    found = model.rank(_texts(job), 5)
+    found = model.rank(json.loads(_asked(job).read_text()), 5)
     same = np.array_equal(found.labels, np.load(_answer(job), allow_pickle=False))
     return {"limit_mb": most, "documents": len(found), "same": bool(same)}
-
-
-def _texts(job: Found) -> list[str]:
-    texts = []
-    for text in api.read_corpus(job["data"], "test").texts or ():
-        texts.append(text)
-        if len(texts) == _RANKED:
-            break
-    return texts
 
 
 def _entries(model: Any, corpus: Corpus) -> float:
@@ -105,6 +98,10 @@ def _entries(model: Any, corpus: Corpus) -> float:
 
 def _answer(job: Found) -> Path:
     return Path(job["data"]).with_name("labels.npy")
+
+
+def _asked(job: Found) -> Path:
+    return Path(job["data"]).with_name("texts.json")
 
 
 def _percentiles(taken: list[float]) -> dict[str, float]:

@@ -27,6 +27,7 @@ def race_sections(name: str) -> list[str]:
         "own TF-IDF, of the others by scikit-learn's.",
         table(["", *_TIMES], [_times(found, data["test_documents"]) for found in ran.values()]),
     ]
+    parts += [_profile(found) for found in ran.values() if "stages" in found["train"]]
     if failed:
         parts.append("\n".join(f"- {found['title']} failed: {found['error']}" for found in failed))
     scored = {who: found for who, found in ran.items() if "metrics" in found}
@@ -58,6 +59,13 @@ def _times(found: dict[str, Any], n_documents: int) -> list[str]:
         f"{n_documents / predict['seconds']:,.0f}",
         *(f"{single[kind][share]:.2f}" for kind in ("vector_ms", "text_ms") for share in ("p50", "p99")),
     ]
+
+
+def _profile(found: dict[str, Any]) -> str:
+    train = found["train"]
+    told = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in train["stages"].items())
+    rest = train["seconds"] - sum(train["stages"].values())
+    return f"Where the training time of {found['title']} goes: {told}, all else {rest:.2f} s."
 
 
 def _scores(found: dict[str, Any]) -> list[str]:

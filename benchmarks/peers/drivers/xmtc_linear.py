@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.linear_run import METHOD, warm_up
+from benchmarks.linear_run import METHOD, Stages, warm_up
 from benchmarks.machine import Clock, folder_mb
 from benchmarks.peers.drivers.job import Job, alone, environment, matrix, repeat, texts, write_top
 from benchmarks.process import Found, serve
@@ -26,11 +26,15 @@ def train(job: Job) -> Found:
     labels = LabelSet.build(f"{label:07d}" for label in range(Y.shape[1]))  # sorted as numbers are
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
     corpus = Corpus(Texts.pack(map(str, range(X.shape[0]))), None, X, Y, labels.with_counts(counts))
+    stages = Stages(whole=False)
     with Clock() as clock:
-        model = api.train(corpus, METHOD, recipe=job["settings"]["recipe"], seed=job["seed"])
+        model = api.train(corpus, METHOD, recipe=job["settings"]["recipe"], seed=job["seed"], progress=stages)
+        stages.stage("save")
         model.save(job["model"])
+        stages.stage("")
     return {
         "seconds": clock.seconds,
+        "stages": stages.seconds,
         "kernels_seconds": kernels.seconds,
         "model_mb": folder_mb(job["model"]),
         "config": model.manifest.config,
