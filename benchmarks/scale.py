@@ -64,7 +64,8 @@ def measure(job: Found, folder: Path, limits: Limits) -> dict[str, Any]:
     places = {"data": str(folder / "data"), "model": str(folder / "model")}
     for phase in PHASES:
         try:
-            limit = {"model_mb": record["train"]["model_mb"]} if phase == "limited" else {}
+            # one thread, for each more reserves tens of megabytes that it never touches
+            limit = {"model_mb": record["train"]["model_mb"], "threads": 1} if phase == "limited" else {}
             record[phase] = run(sys.executable, _MODULE, phase, {**job, **places, **limit}, limits)
         except PhaseError as error:
             return {**record, "error": f"{phase}: {error}"}
@@ -95,7 +96,7 @@ def section() -> list[str]:
             _growth(whole),
         ]
     told = [
-        f"At {int(labels):,} labels, in a process that may hold {found['limited']['limit_mb']:,.0f} MB of its own, "
+        f"At {int(labels):,} labels, in a process of one thread that may hold {found['limited']['limit_mb']:,.0f} MB of its own, "
         f"less than the model's {found['train']['model_mb']:,.0f} MB: {found['limited']['documents']:,} documents were "
         f"ranked, with {'the same' if found['limited']['same'] else 'other'} labels as without a limit."
         for labels, found in whole.items()

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, repeat
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -65,25 +66,26 @@ class LabelSet:
     def restore(cls, described: Iterable[tuple[Concept, int]], n_labels: int) -> LabelSet:
         """Make the set whose `concepts()`, and training counts, these are, in the same order.
 
-        No concept is kept, and equal names, empty fields and so on are held once: a million labels are to fit into
-        less memory than their weights.
+        No concept is kept, a name that is the id, and parents that siblings share, are held once: a million labels
+        are to fit into less memory than their weights.
         """
-        ids, names, alternatives, descriptions, parents = [], [], [], [], []
-        counts = array("q")
+        columns: dict[str, list[Any]] = {key: [] for key in ("ids", "names", "alternatives", "descriptions")}
+        ids, names, alternatives, descriptions = columns.values()
+        shared: dict[tuple[str, ...], int] = {}  # parents → a number for them
+        parents, counts = array("q"), array("q")
         for concept, count in described:
             ids.append(concept.id)
             names.append(concept.id if concept.name in ("", concept.id) else concept.name)
             alternatives.append(concept.alternatives)
             descriptions.append(concept.description)
-            parents.append(concept.parents)
+            parents.append(shared.setdefault(concept.parents, len(shared)))
             counts.append(count)
-        position = {label: i for i, label in enumerate(ids)} if any(parents) else {}
+        named = set(chain.from_iterable(shared))
+        position = {label: i for i, label in enumerate(ids) if label in named}
+        entries = [tuple([position[parent] for parent in above]) for above in shared]
         return cls(
-            ids=tuple(ids),
-            names=tuple(names),
-            alternatives=tuple(alternatives),
-            descriptions=tuple(descriptions),
-            parents=tuple([tuple([position[parent] for parent in above]) for above in parents]),
+            **{key: tuple(column) for key, column in columns.items()},
+            parents=tuple([entries[number] for number in parents]),
             counts=np.array(counts, dtype=np.int64),
             n_labels=n_labels,
         )
