@@ -98,7 +98,8 @@ def section() -> list[str]:
     told = [
         f"At {int(labels):,} labels, in a process of one thread that may hold {found['limited']['limit_mb']:,.0f} MB "
         f"of its own, less than the model's {found['train']['model_mb']:,.0f} MB: "
-        f"{found['limited']['documents']:,} documents were ranked, with {'the same' if found['limited']['same'] else 'other'} labels as without a limit."
+        f"{found['limited']['documents']:,} documents were ranked, "
+        f"with {'the same' if found['limited']['same'] else 'other'} labels as without a limit."
         for labels, found in whole.items()
         if found.get("limited", {}).get("limit_mb")
     ]
