@@ -81,14 +81,14 @@ def section() -> list[str]:
     whole = {labels: found for labels, found in sizes.items() if "rank" in found}
     parts = ["## The linear tree as labels grow"]
     if whole:
-        facts = next(iter(whole.values()))["facts"]
-        job = next(iter(whole.values()))["job"]
+        first = next(iter(whole.values()))
+        ran = {found["facts"]["commit"]: found["facts"] for found in whole.values()}  # sizes may be of several runs
         busy = max(
             found[phase]["machine"]["others_cores"] or 0.0 for found in whole.values() for phase in ("train", "rank")
         )
         parts += [
-            f"Recipe {job['recipe']} on documents of `xmtc data synthetic`. {hardware(facts)}; {code(facts)}; others "
-            f"took up to {busy:.2f} cores.",
+            f"Recipe {first['job']['recipe']} on documents of `xmtc data synthetic`. {hardware(first['facts'])}; "
+            f"{'; '.join(map(code, ran.values()))}; others took up to {busy:.2f} cores.",
             table(
                 _HEAD,
                 [_row(found) for found in whole.values()],
