@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from xmtc.api import read_corpus
+from xmtc.core.corpus import Corpus
 from xmtc.core.labels import LabelSet
 from xmtc.core.texts import Texts
 from xmtc.features.tfidf import Tfidf
@@ -34,7 +35,11 @@ class Problem:
 
 def export(data: Path, folder: Path, *, write: bool = True) -> Problem:
     """Read a data set and, if `write`, put its matrices into `folder`."""
-    train, test = read_corpus(data, "train"), read_corpus(data, "test")
+    return pose(read_corpus(data, "train"), read_corpus(data, "test"), folder, write=write)
+
+
+def pose(train: Corpus, test: Corpus, folder: Path, *, write: bool = True) -> Problem:
+    """Make the problem of training on the one corpus and ranking for the other."""
     if write:
         _write_matrices(train.texts, train.Y[:, : train.labels.n_labels], test.texts, folder)
     aligned = test.align(train.labels)

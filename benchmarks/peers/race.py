@@ -96,12 +96,12 @@ def _run_contestant(
     """Install, train, rank together and one by one; return what was found, or how far it came and the error."""
     record: dict[str, Any] = {
         "title": rival.title,
-        "settings": rival.settings,
+        "settings": rival.settings_of(name),
         "notes": list(rival.notes),
         "facts": machine.facts(options.threads, options.seed),
     }
     model, top = work / "models" / name / rival.name, work / "models" / name / f"{rival.name}.npy"
-    job = {**_job(rival, problem, options), "model": str(model), "top": str(top), "k": WIDTH}
+    job = {**job_of(rival.settings_of(name), problem, options), "model": str(model), "top": str(top), "k": WIDTH}
     module = f"benchmarks.peers.drivers.{rival.module}"
     limits = Limits(options.timeout, options.patience)
     phase, trained = "install", list[Found]()
@@ -128,18 +128,19 @@ def _run_tfidf(rival: Rival, problem: Problem, work: Path, options: argparse.Nam
         python = ready(rival, work)
         module = f"benchmarks.peers.drivers.{rival.module}"
         limits = Limits(options.timeout, options.patience)
-        found = run(python, module, "tfidf", _job(rival, problem, options), limits)
+        found = run(python, module, "tfidf", job_of(rival.settings, problem, options), limits)
     except PhaseError as error:
         return {"title": rival.title, "error": str(error)}
     return {"title": rival.title, **found}
 
 
-def _job(rival: Rival, problem: Problem, options: argparse.Namespace) -> Found:
+def job_of(settings: dict[str, Any], problem: Problem, options: argparse.Namespace) -> Found:
+    """Return what every phase of a contestant is told."""
     return {
         "data": str(problem.folder),
         "threads": options.threads,
         "seed": options.seed,
-        "settings": rival.settings,
+        "settings": settings,
     }
 
 

@@ -25,12 +25,20 @@ class Rival:
     notes: tuple[str, ...] = ()
     encoder: str | None = None  # it begins with these weights, which xmtc finds
     slow: bool = False  # runs only when it is named
+    C: tuple[float, ...] = ()  # those that benchmarks.peers.choose tries, where its C is chosen
+    by_set: dict[str, dict[str, Any]] = field(default_factory=dict)  # set → settings of the race on it, over the others
 
     @property
     def module(self) -> str:
         """Its driver's name."""
         return self.name.replace("-", "_") if self.requirements else "xmtc_linear"
 
+    def settings_of(self, name: str) -> dict[str, Any]:
+        """Its settings in the race on a set."""
+        return {**self.settings, **self.by_set.get(name, {})}
+
+
+_AROUND_1 = (0.25, 0.5, 1.0, 2.0)  # 1 is the default of most
 
 RIVALS = {
     rival.name: rival
@@ -41,7 +49,9 @@ RIVALS = {
             ("omikuji", "scikit-learn", "scipy", "numpy"),
             "import omikuji, scipy",
             {"beam_size": 10},
-            (
+            C=_AROUND_1,
+            by_set={"pydocs": {"C": 1.0}},
+            notes=(
                 "its Python API trains from a text file only: reading it is part of the training time",
                 "its Python API has no batch call: two Python threads loop over the documents",
                 "its Python API takes no seed: two runs differ",
@@ -53,6 +63,8 @@ RIVALS = {
             ("torch==2.13.0", "libpecos"),  # in one call: libpecos alone would bring another torch
             "from pecos.xmc.xlinear.model import XLinearModel",
             {"nr_splits": 16, "negative_sampling_scheme": "tfn", "threshold": 0.1, "beam_size": 10},
+            C=_AROUND_1,
+            by_set={"pydocs": {"C": 0.25}},
         ),
         Rival(
             "pecos-xrt",
@@ -81,6 +93,8 @@ RIVALS = {
             "napkinXC PLT",
             ("napkinxc", "scikit-learn", "scipy", "numpy"),
             "from napkinxc.models import PLT; import scipy",
+            C=(2.5, 5.0, 10.0, 20.0),  # 10 is its default
+            by_set={"pydocs": {"C": 5.0}},
         ),
         Rival(
             "libmultilabel",
@@ -88,7 +102,9 @@ RIVALS = {
             ("libmultilabel", "scikit-learn"),
             "import libmultilabel.linear",
             {"options": "-s 1 -B 1 -e 0.1 -q", "K": 100, "dmax": 10, "beam_width": 10},
-            ("it asks psutil for the number of cores: that answer is replaced by the number of threads",),
+            C=_AROUND_1,
+            by_set={"pydocs": {"C": 0.5}},
+            notes=("it asks psutil for the number of cores: that answer is replaced by the number of threads",),
         ),
         Rival(
             "scikit-learn",
@@ -105,7 +121,15 @@ RIVALS = {
 OURS = {
     rival.name: rival
     for rival in (
-        Rival("xmtc-fast", "xmtc linear/fast (1 tree)", (), "", {"recipe": "linear/fast"}),
+        Rival(
+            "xmtc-fast",
+            "xmtc linear/fast (1 tree)",
+            (),
+            "",
+            {"recipe": "linear/fast"},
+            C=_AROUND_1,
+            by_set={"pydocs": {"C": 0.5, "beam": 10}},  # the rivals' beam
+        ),
         Rival("xmtc-one-tree", "xmtc linear/one-tree", (), "", {"recipe": "linear/one-tree"}),
         Rival("xmtc-default", "xmtc linear (3 trees)", (), "", {"recipe": None}),
     )

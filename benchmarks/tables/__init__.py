@@ -25,6 +25,7 @@ from benchmarks import (
 )
 from benchmarks.ablations import table as ablations
 from benchmarks.machine import ROOT
+from benchmarks.peers import choose
 from benchmarks.sets import SETS
 from benchmarks.store import RESULTS, read_result
 from benchmarks.tables.markdown import SCORES
@@ -98,6 +99,7 @@ def render() -> str:
         linear, peers = read_result("linear", name), read_result("peers", name) or {"rivals": {}}
         of_set = [] if linear is None else sparse_sections(linear, peers["rivals"])
         of_set += race_sections(name)
+        of_set += choose.section(name)
         of_set += neural_sections(name)
         if of_set:
             sections += [f"## {name}", *of_set]

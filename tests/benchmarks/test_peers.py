@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
@@ -12,13 +13,17 @@ import scipy.sparse as sp
 
 from benchmarks.machine import ROOT
 from benchmarks.peers import __main__ as peers
-from benchmarks.peers import race
+from benchmarks.peers import choose, race
 from benchmarks.peers.drivers.job import percentiles, texts
 from benchmarks.peers.export import export
 from benchmarks.peers.rivals import OURS, RIVALS, ready
 from benchmarks.sets import SETS
+from benchmarks.store import read_result
+from xmtc.api import read_corpus
 from xmtc.catalogue import read_settings
+from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError
+from xmtc.data.pydocs import build_pydocs
 
 
 def test_slow_rivals_run_only_when_named() -> None:
@@ -72,3 +77,35 @@ def test_the_race_names_its_contestants() -> None:
 def test_percentiles_are_of_milliseconds() -> None:
     found = percentiles(lambda i: time.sleep(0.002 if i % 25 == 0 else 0))
     assert found["p50"] < 1 < 2 <= found["p99"]
+
+
+def test_the_race_has_the_values_that_were_chosen() -> None:
+    result = read_result(choose.KIND, "pydocs")
+    assert result is not None
+    for name, found in result["contestants"].items():
+        assert race.CONTESTANTS[name].by_set["pydocs"]["C"] == found["chosen"], name
+    chosen = {name for name, rival in race.CONTESTANTS.items() if rival.by_set}
+    assert chosen == set(result["contestants"])
+
+
+def test_a_module_is_held_out_whole_and_every_value_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.store.RESULTS", tmp_path / "results")
+    build_pydocs(tmp_path / "pydocs", ["rich", "joblib"])
+    corpus = read_corpus(tmp_path / "pydocs", "train")
+    train, held = choose.hold_out(corpus)
+    assert len(train) + len(held) == len(corpus)
+
+    def modules(part: Corpus) -> set[str]:
+        deepest = [[part.labels.ids[label] for label in row.indices] for row in part.Y]
+        return {max((label for label in labels if not label.startswith("arg:")), key=len) for labels in deepest}
+
+    assert modules(held)
+    assert not modules(train) & modules(held)
+    options = argparse.Namespace(threads=1, seed=0, timeout=60, patience=0)
+    choose.try_set("pydocs", tmp_path / "pydocs", race.choose("xmtc-fast"), tmp_path / "work", options)
+    found = read_result(choose.KIND, "pydocs")["contestants"]["xmtc-fast"]
+    assert list(found["tried"]) == ["0.25", "0.5", "1.0", "2.0"]
+    best = max(tried["nDCG@5"] for tried in found["tried"].values())
+    assert found["tried"][str(found["chosen"])]["nDCG@5"] == best
+    assert len({tried["nDCG@5"] for tried in found["tried"].values()}) > 1  # the value reaches the solver
+    assert f"| xmtc linear/fast (1 tree) | {found['chosen']} (chosen) |" in "\n".join(choose.section("pydocs"))

@@ -19,10 +19,11 @@ def train(job: Job) -> Found:
     """Cluster, train, and save as it saves its own pipelines."""
     X, Y = matrix(job, "X.train").astype(np.float64), matrix(job, "Y.train").astype(np.float64)
     settings = job["settings"]
+    options = settings["options"] + (f" -c {settings['C']}" if "C" in settings else "")
     psutil.cpu_count = lambda logical=True: job["threads"]
     np.random.seed(job["seed"])  # the generator that it draws from
     with Clock() as clock:
-        model = linear.train_tree(Y, X, settings["options"], K=settings["K"], dmax=settings["dmax"], verbose=False)
+        model = linear.train_tree(Y, X, options, K=settings["K"], dmax=settings["dmax"], verbose=False)
         linear.save_pipeline(job["model"], None, model)
     return {
         "seconds": clock.seconds,

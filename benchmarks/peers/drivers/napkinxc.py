@@ -12,7 +12,8 @@ from benchmarks.process import Found, serve
 def train(job: Job) -> Found:
     """Train; the model is written while it is trained."""
     X, Y = matrix(job, "X.train"), matrix(job, "Y.train")
-    model = PLT(job["model"], threads=job["threads"], seed=job["seed"])
+    C = {"liblinear_c": job["settings"]["C"]} if "C" in job["settings"] else {}
+    model = PLT(job["model"], threads=job["threads"], seed=job["seed"], **C)
     with Clock() as clock:
         model.fit(X, Y)
     return {"seconds": clock.seconds, "model_mb": folder_mb(job["model"]), **environment("napkinxc")}

@@ -20,6 +20,7 @@ def train(job: Job) -> Found:
     _write(file, matrix(job, "X.train"), matrix(job, "Y.train"))
     Path(job["model"]).mkdir(parents=True, exist_ok=True)
     settings = omikuji.Model.default_hyper_param()
+    settings.linear_c = job["settings"].get("C", settings.linear_c)
     with Clock() as clock:
         omikuji.Model.train_on_data(str(file), settings, n_threads=job["threads"]).save(job["model"])
     return {"seconds": clock.seconds, "model_mb": folder_mb(job["model"]), **environment("omikuji")}

@@ -36,6 +36,8 @@ def train(job: Job) -> Found:
             threads=job["threads"],
             threshold=settings["threshold"],
             negative_sampling_scheme=settings["negative_sampling_scheme"],
+            Cp=settings.get("C", 1.0),  # 1 is its default
+            Cn=settings.get("C", 1.0),
         )
         model.save(job["model"])
     return {

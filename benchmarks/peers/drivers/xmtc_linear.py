@@ -26,9 +26,14 @@ def train(job: Job) -> Found:
     labels = LabelSet.build(f"{label:07d}" for label in range(Y.shape[1]))  # sorted as numbers are
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
     corpus = Corpus(Texts.pack(map(str, range(X.shape[0]))), None, X, Y, labels.with_counts(counts))
-    stages = Stages(whole=False)
+    stages, settings = Stages(whole=False), job["settings"]
+    config: dict[str, dict[str, float]] = {}
+    if "C" in settings:
+        config["solver"] = {"C": settings["C"]}
+    if "beam" in settings:
+        config["search"] = {"beam": settings["beam"]}
     with Clock() as clock:
-        model = api.train(corpus, METHOD, recipe=job["settings"]["recipe"], seed=job["seed"], progress=stages)
+        model = api.train(corpus, METHOD, config, recipe=settings["recipe"], seed=job["seed"], progress=stages)
         stages.stage("save")
         model.save(job["model"])
         stages.stage("")
