@@ -9,6 +9,7 @@ from benchmarks.machine import Clock, folder_mb
 from benchmarks.peers.drivers.job import Job, alone, environment, matrix, repeat, texts, write_top
 from benchmarks.process import Found, serve
 from xmtc import api
+from xmtc.core.config import merge
 from xmtc.core.corpus import Corpus
 from xmtc.core.labels import LabelSet
 from xmtc.core.texts import Texts
@@ -27,11 +28,8 @@ def train(job: Job) -> Found:
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
     corpus = Corpus(Texts.pack(map(str, range(X.shape[0]))), None, X, Y, labels.with_counts(counts))
     stages, settings = Stages(whole=False), job["settings"]
-    config: dict[str, dict[str, float]] = {}
-    if "C" in settings:
-        config["solver"] = {"C": settings["C"]}
-    if "beam" in settings:
-        config["search"] = {"beam": settings["beam"]}
+    C = {"solver": {"C": settings["C"]}} if "C" in settings else {}
+    config = merge(settings.get("config", {}), C)
     with Clock() as clock:
         model = api.train(corpus, METHOD, config, recipe=settings["recipe"], seed=job["seed"], progress=stages)
         stages.stage("save")
