@@ -132,7 +132,7 @@ OURS = {
             by_set={
                 "pydocs": {
                     "C": 0.5,
-                    "config": {"search": {"beam": 10}, "cluster": {"top": 50}, "solver": {"passes": 3}},
+                    "config": {"search": {"beam": 10}, "cluster": {"top": 100}, "solver": {"passes": 3}},
                 }
             },
         ),
