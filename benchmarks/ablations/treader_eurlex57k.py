@@ -13,7 +13,7 @@ _RAN = f"TReaderXML on MiniLM's word embeddings, {_WORDS} words, mean of the sta
 STUDY = Study(
     paper="treader_eurlex57k",
     title="TReaderXML (Wang et al., 2022), long texts",
-    documents=Documents(set="eurlex57k"),
+    documents=Documents(set="eurlex57k", train=5_000),
     arms=build_arms(_LONG, 0, 1, 6),
     claims=(
         claim_table_3("teacher knowledge, long texts", "As above, on EURLEX57K.", 1, 0, ran=_RAN),
