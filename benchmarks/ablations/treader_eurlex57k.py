@@ -6,7 +6,7 @@ from benchmarks.ablations.study import Documents, Study
 from benchmarks.ablations.treader import SHARED, build_arms, claim_table_3
 from xmtc.core.config import merge
 
-_WORDS, _EPOCHS = 128, 4
+_WORDS, _EPOCHS = 128, 8
 _LONG = merge(SHARED, {"words": {"max_words": _WORDS}, "train": {"epochs": _EPOCHS}})
 _RAN = f"TReaderXML on MiniLM's word embeddings, {_WORDS} words, mean of the states, {_EPOCHS} epochs"
 
