@@ -69,7 +69,7 @@ def _run_rival(name: str, rival: Rival, problem: Problem, work: Path, options: a
     """Install, train and rank; return what was found, or how far it came and the error."""
     record: dict[str, Any] = {
         "title": rival.title,
-        "settings": rival.settings,
+        "settings": rival.settings_of(name),
         "notes": list(rival.notes),
         "facts": machine.facts(options.threads, options.seed),
     }
@@ -81,7 +81,7 @@ def _run_rival(name: str, rival: Rival, problem: Problem, work: Path, options: a
         "k": WIDTH,
         "threads": options.threads,
         "seed": options.seed,
-        "settings": rival.settings,
+        "settings": rival.settings_of(name),
         "encoder": None if rival.encoder is None else resolve(rival.encoder),
     }
     shutil.rmtree(model, ignore_errors=True)  # an earlier run's

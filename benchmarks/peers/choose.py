@@ -26,13 +26,13 @@ from benchmarks.peers.race import CONTESTANTS, choose, job_of
 from benchmarks.peers.rivals import Rival, ready
 from benchmarks.peers.score import gather
 from benchmarks.process import Limits, PhaseError, run
-from benchmarks.sets import data_folder, locate
+from benchmarks.sets import BUILT, data_folder, locate
 from benchmarks.store import WIDTH, read_result, write_result
 from benchmarks.tables.markdown import code, table
 from xmtc.api import read_corpus
 from xmtc.core import bootstrap
 from xmtc.core.corpus import Corpus
-from xmtc.core.errors import XmtcError
+from xmtc.core.errors import ConfigError, XmtcError
 
 KIND = "choices"
 _FIGURES = ("P@1", "P@5", "nDCG@5", "PSP@5")
@@ -48,6 +48,8 @@ def main() -> int:
     try:
         chosen = [rival for rival in choose(options.only) if rival.C]
         for name in options.sets:
+            if name != BUILT:
+                raise ConfigError(f"only modules of {BUILT} are held out; on {name} everybody has fixed settings")
             with locate(name, data_folder(options.data)) as folder:
                 path = try_set(name, folder, chosen, work_folder(options.work), options)
             print(f"{name}: → {path.relative_to(machine.ROOT)}", flush=True)

@@ -37,7 +37,7 @@ def test_every_rival_has_a_driver(name: str) -> None:
 
 
 def test_the_transformer_reads_as_much_of_every_set_as_xbert() -> None:
-    lengths = RIVALS["pecos-xrt"].settings["truncate_length"]
+    lengths = {name: settings["truncate_length"] for name, settings in RIVALS["pecos-xrt"].by_set.items()}
     recipes = ROOT / "src" / "xmtc" / "recipes" / "xbert"
     assert lengths.keys() == set(SETS)
     for name, length in lengths.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,7 +61,7 @@ def _fill(kind: Any, job: Job) -> Any:
     return kind.from_dict(
         {
             "model_shortcut": job["encoder"],
-            "truncate_length": settings["truncate_length"][Path(job["data"]).name],
+            "truncate_length": settings["truncate_length"],
             "num_train_epochs": settings["num_train_epochs"],
             "batch_size": settings["batch_size"],
             "learning_rate": settings["learning_rate"],
