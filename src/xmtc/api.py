@@ -21,12 +21,12 @@ from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
 from xmtc.core.curves import CurveMethod
 from xmtc.core.ensemble import Rule
-from xmtc.core.errors import ConfigError, DataError, ModelError
+from xmtc.core.errors import ConfigError, DataError, ModelError, XmtcError
 from xmtc.core.held_out import find_unseen
 from xmtc.core.model import Model
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
-from xmtc.core.run_folder import check_out, partial_folder
+from xmtc.core.run_folder import check_out, drop_unbegun, partial_folder
 from xmtc.core.steering import suggest
 from xmtc.core.storage import FolderReader, check_addable, check_target
 from xmtc.data.read import read_corpus
@@ -81,11 +81,18 @@ def train(
     if out is not None:
         check_out(out, resume=resume, overwrite=overwrite)
         if resume and Path(out).exists():
-            return _finished(out, method, settings, corpus, seed, progress)
+            return _finished(out, method, settings, corpus, dev, seed, progress)
     partial = None if out is None else partial_folder(out)
     if partial is not None and not resume:
         shutil.rmtree(partial, ignore_errors=True)
-    model: Model = open_method(method).train(corpus, settings, dev=dev, seed=seed, progress=progress, partial=partial)
+    try:
+        model: Model = open_method(method).train(
+            corpus, settings, dev=dev, seed=seed, progress=progress, partial=partial
+        )
+    except XmtcError:
+        if partial is not None:
+            drop_unbegun(partial)  # so that the command can be given again, mended
+        raise
     if out is not None:
         progress.stage("saving")
         model.save(out, overwrite=overwrite)
@@ -238,10 +245,12 @@ def check_update(model: Model) -> None:
         raise ModelError(f"only linear models can be updated; this one is of method {method!r}: train it anew")
 
 
-def evaluate_stages(model: Model, corpus: Corpus, truth: metrics.TruthMode = "all") -> dict[str, Any]:
+def evaluate_stages(
+    model: Model, corpus: Corpus, truth: metrics.TruthMode = "all", progress: Progress = SILENT
+) -> dict[str, Any]:
     """Measure what comes before the ranking, for models of several stages, which have `stages`; others give nothing."""
     measure = getattr(uncalibrated(model), "stages", None)
-    return {} if measure is None else dict(measure(corpus, truth))
+    return {} if measure is None else dict(measure(corpus, truth, progress))
 
 
 def calibrate(
@@ -290,12 +299,15 @@ def _train_again(model: Model, corpus: Corpus, progress: Progress) -> Model:
     return train(corpus, manifest.method, manifest.config, seed=manifest.seed, progress=progress)
 
 
-def _finished(out: str | Path, method: str, config: Settings, corpus: Corpus, seed: int, progress: Progress) -> Model:
+def _finished(
+    out: str | Path, method: str, config: Settings, corpus: Corpus, dev: Corpus | None, seed: int, progress: Progress
+) -> Model:
     """The model in `out`, if it is what this run would make."""
     model = load(out)
     old = model.manifest
-    made_by = (old.method, old.config, old.seed, old.data)
-    if made_by != (method, config.model_dump(mode="json"), seed, corpus.fingerprint()):
+    wanted = (method, config.model_dump(mode="json"), seed, corpus.fingerprint())
+    chosen_by = dev.fingerprint() if dev is not None and uses_dev(method, config) else None
+    if (old.method, old.config, old.seed, old.data) != wanted or old.details.get("dev", chosen_by) != chosen_by:
         raise ConfigError(f"{out} holds a model of other settings, data or seed; choose another folder or --overwrite")
     progress.say(f"{out} is finished already, with the same settings, data and seed: nothing to do")
     return model

@@ -11,7 +11,7 @@ from typing import Any
 from xmtc.core.config import Settings, build, merge, read_toml
 from xmtc.core.errors import ConfigError, nearest
 
-# name → module with Config, train and load; imported when used
+# name → module with Config, train and load, and uses_dev where settings decide that; imported when used
 METHODS = {
     "linear": "xmtc.methods.linear",
     "lightxml": "xmtc.methods.lightxml",
@@ -63,10 +63,10 @@ def read_recipe(recipe: str | Path) -> tuple[str, dict[str, Any]]:
     return method, merge({}, settings)
 
 
-def uses_dev(method: str) -> bool:
-    """Say whether a method stops early or chooses by dev documents; others need none."""
-    open_method(method)
-    return method not in _WITHOUT_DEV
+def uses_dev(method: str, config: Settings | None = None) -> bool:
+    """Say whether a method, with these settings if given, stops early or chooses by dev documents; others need none."""
+    asked = getattr(open_method(method), "uses_dev", None)
+    return method not in _WITHOUT_DEV if asked is None or config is None else bool(asked(config))
 
 
 def open_method(name: str) -> Any:

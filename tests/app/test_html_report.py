@@ -341,3 +341,35 @@ def test_names_in_plots_are_text(tmp_path: Path) -> None:
     assert drawn.count("_&lt;b&gt;$x$ 糖") == 2  # in the description and in the legend
     assert "#00000" not in drawn
     assert "var(--series-1)" in drawn
+
+
+def test_a_model_in_stages(model: Path, data: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="xbert needs torch")
+    settings = ["match.kind=linear", 'cluster.vectors=["pifa"]', "cluster.seeds=2", "cluster.count=3", "search.beam=1"]
+    given = [part for setting in settings for part in ("--set", setting)]
+    assert xmtc("train", data, "--method", "xbert", "--out", tmp_path / "x", *given).code == 0
+    result = xmtc("evaluate", tmp_path / "x", data, "--json", "--report", tmp_path / "r.html")
+    assert (result.code, result.err) == (0, "")
+    found = read(tmp_path / "r.html")
+    assert found.open == []
+    first, second = result.json["stages"]["matching"]
+    for seed, member in enumerate((first, second)):
+        row = f"pifa, seed {seed}" + "".join(f"{member[key]:.2f}" for key in ("P@1", "P@3", "P@5", "recall")) + "1 of 3"
+        assert row in found.text["matching"]
+    assert "pifa, seed 0; pifa, seed 1" in found.text["settings"]
+    compared = xmtc("compare", tmp_path / "x", model, "--data", data, "--report", tmp_path / "c.html")
+    assert (compared.code, compared.err) == (0, "")
+    assert "matching" not in read(tmp_path / "c.html").ids
+
+
+def test_curves_of_members_in_stages(model: Path) -> None:
+    loaded: Any = api.load(model)
+    curves = [[{"epoch": 0, "loss": loss, "dev": 40.0}] for loss in (0.5, 0.4)]
+    members = [{"vectors": "pifa", "seed": seed, "curve": curve} for seed, curve in enumerate(curves)]
+    details = {**loaded.manifest.details, "members": members, "curve": curves[0]}
+    staged = replace(loaded, manifest=replace(loaded.manifest, method="xbert", details=details))
+    assert training_curves(staged) == {"xbert, pifa, seed 0": curves[0], "xbert, pifa, seed 1": curves[1]}
+    one = replace(staged, manifest=replace(staged.manifest, details={**details, "members": members[:1]}))
+    assert training_curves(one) == {"xbert": curves[0]}
+    joined = api.ensemble([one, one])
+    assert training_curves(joined) == {"xbert": curves[0], "xbert, again 1": curves[0]}

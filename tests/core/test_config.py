@@ -99,3 +99,15 @@ def test_read_toml(tmp_path):
         read_toml(path)
     with pytest.raises(ConfigError, match=r"cannot read .*missing.toml: No such file"):
         read_toml(tmp_path / "missing.toml")
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+def test_numbers_are_finite(value):
+    class Rate(Settings):
+        rate: float = 0.1
+        shares: tuple[float, ...] = ()
+
+    with pytest.raises(ConfigError, match="rate"):
+        build(Rate, parse_assignments([f"rate={value}"]))
+    with pytest.raises(ConfigError, match="shares"):
+        build(Rate, {"shares": (0.5, float(value))})

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from xmtc.core.errors import ModelError
 from xmtc.core.stages import finish_stage
 
 
@@ -35,6 +36,18 @@ def test_a_stage_that_fails_or_is_killed_leaves_nothing(tmp_path):
     (half / "a.npy").write_bytes(b"cut")
     assert finish_stage(tmp_path, "stage", lambda: {"a": np.ones(2)})["a"].tolist() == [1, 1]
     assert finish_stage(tmp_path, "stage", fail)["a"].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("harm", ["missing", "cut"])
+@pytest.mark.parametrize("name", ["a.npy", "arrays.json"])
+def test_a_stage_that_lost_something_is_named(tmp_path, harm, name):
+    finish_stage(tmp_path, "stage", lambda: {"a": np.arange(3), "b": np.arange(2)})
+    if harm == "missing":
+        (tmp_path / "stage" / name).unlink()
+    else:
+        (tmp_path / "stage" / name).write_bytes(b"[")
+    with pytest.raises(ModelError, match=rf"{name} is missing, cut or altered; remove .*stage to have this stage done"):
+        finish_stage(tmp_path, "stage", dict)
 
 
 def test_of_two_processes_one_is_faster(tmp_path):

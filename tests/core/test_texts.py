@@ -41,6 +41,14 @@ def test_take():
         texts.take(np.array([len(STRINGS)]))
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_take_copies_neighbours_like_the_others(seed):
+    generator = np.random.default_rng(seed)
+    strings = ["é" * n for n in generator.integers(0, 4, 40)]
+    for rows in (np.arange(40), np.sort(generator.permutation(40)[:30]), generator.integers(-40, 40, 60)):
+        assert list(Texts.pack(strings).take(rows)) == [strings[row] for row in rows]
+
+
 def test_empty():
     texts = Texts.pack([])
     assert len(texts) == 0

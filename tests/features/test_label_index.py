@@ -81,6 +81,13 @@ def test_which_labels_have_text():
     }
 
 
+def test_which_ids_are_text():
+    texts = ["C#", "R", "ai", "茶", "咖啡", "sugar_beet", "http://dbpedia.org/resource/Sugar_beet", "urn:boats"]
+    codes = ["12", "c12", "x1", "--", "http://www.yso.fi/onto/yso/p1001", "http://eurovoc.europa.eu/2965/"]
+    found = LabelSet.build(texts + codes)
+    assert {label for label, is_text in zip(found.ids, has_text(found), strict=True) if is_text} == set(texts)
+
+
 def test_a_label_without_text_takes_the_mean_of_those_it_occurs_with():
     found = labels()
     Y = found.encode([["7", "8"], ["8", "10", "7"], ["9"], ["x1"]])

@@ -135,6 +135,13 @@ LABELS = LabelSet.build(
 )
 
 
+def test_of_a_uri_only_the_end_is_text():
+    ends = {"http://a.org/resource/Sugar_beet": "Sugar beet", "http://a.org/p#12": "12", "either/or": "either or"}
+    named = Concept("http://a.org/9", "http://a.org/9/fish")  # a name is a name
+    labels = LabelSet.build([*ends, named.id], [named])
+    assert dict(zip(labels.ids, label_texts(labels), strict=True)) == {**ends, named.id: "http a org 9 fish"}
+
+
 def test_label_texts_join_all_that_is_known_without_punctuation():
     assert LABELS.ids[: LABELS.n_labels] == ("%2D_%2D", "a", "b", "c")
     assert label_texts(LABELS) == ["unk", "Café drink coffee house bar Where one drinks coffee", "fishing zone", "c"]

@@ -79,12 +79,14 @@ def test_bad_files_of_vectors(tmp_path):
     path = tmp_path / "vectors.txt"
     with pytest.raises(ConfigError, match=r"words\.vectors: cannot read .*wordlama.* give random, wordllama or a file"):
         word_vectors(words, WordsConfig(vectors="wordlama"), 0)
-    path.write_text("the 1 2\ncat 1 x\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"vectors\.txt:2: expected a word and 2 numbers; got 'cat 1 x"):
-        word_vectors(words, WordsConfig(vectors=str(path)), 0)
-    path.write_text("", encoding="utf-8")
-    with pytest.raises(DataError, match="holds no word vectors"):
-        word_vectors(words, WordsConfig(vectors=str(path)), 0)
+    for bad in ("cat 1 x", "cat 1", "cat 1 2 3", "cat", "elsewhere 1", "cat 1 nan", "cat 1 inf", "cat 1 1e39"):
+        path.write_text(f"the 1 2\n\n{bad}\n", encoding="utf-8")
+        with pytest.raises(DataError, match=rf"vectors\.txt:3: expected a word and 2 numbers; got '{bad}"):
+            word_vectors(words, WordsConfig(vectors=str(path)), 0)
+    for empty in ("", "the\t1\t2\n", "2 1\n"):
+        path.write_text(empty, encoding="utf-8")
+        with pytest.raises(DataError, match="holds no word vectors"):
+            word_vectors(words, WordsConfig(vectors=str(path)), 0)
     path.write_text("elsewhere 1 2\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="has a vector for none of the"):
         word_vectors(words, WordsConfig(vectors=str(path)), 0)

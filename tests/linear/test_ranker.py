@@ -119,6 +119,7 @@ def test_with_noop_and_all_clusters_the_order_is_that_of_one_flat_product(proble
     found = rank_in_clusters(ranker, X, everything(300, 7, raw), StagedSearchConfig(beam=7, combiner="noop"), 50)
     W = np.stack([weights(ranker, label, 60) for label in range(50)])
     flat = X.toarray() @ W[:, :-1].T + W[:, -1]
+    np.testing.assert_array_equal(np.sort(found.labels, axis=1), np.broadcast_to(np.arange(50), (300, 50)))
     np.testing.assert_allclose(found.scores, np.take_along_axis(flat, found.labels.astype(int), 1), atol=1e-5)
     assert (np.diff(np.take_along_axis(flat, found.labels.astype(int), 1), axis=1) <= 1e-5).all()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from xmtc.features.tfidf import Tfidf, TfidfConfig
 from xmtc.linear.beam import SearchConfig
 from xmtc.linear.ranker import StagedSearchConfig, train_ranker
 from xmtc.linear.solver import SolverConfig
-from xmtc.linear.staged import EnsembleConfig, LinearMatcher, Member, StagedModel
+from xmtc.linear.staged import EnsembleConfig, JointMatcher, LinearMatcher, Member, StagedModel
 from xmtc.linear.tree import TreeConfig, train_tree
 
 WORDS = ["sugar", "beet", "fish", "boat", "milk", "cow"]
@@ -72,6 +73,34 @@ def test_a_label_that_is_not_retrieved_is_scored_by_its_path(model):
     left_out = next(word for word in WORDS if word not in names)
     wide = replace(narrow, search=StagedSearchConfig(beam=3))
     assert narrow.explain(text, left_out).score == pytest.approx(score_of(wide, text, left_out))
+
+
+@pytest.mark.parametrize("rule", ["mean", "rank"])
+def test_an_explanation_has_the_score_of_the_ranking(model, rule):
+    narrow = replace(model, ensemble=EnsembleConfig(rule=rule, width=2))  # members put two labels forward
+    text = "sugar beet fish sugar"
+    for label, score in narrow.rank([text], 2).named(narrow.labels)[0]:
+        assert narrow.explain(text, label).score == pytest.approx(score)
+
+
+@pytest.mark.parametrize("combiner", ["l3-hinge", "log-l3-hinge"])
+def test_two_matchers_score_clusters_together(model, combiner):
+    search = StagedSearchConfig(beam=2, combiner=combiner)
+    first, second = (LinearMatcher(member.matcher.tree, search) for member in model.members)
+    X = model.tfidf.transform(corpus().texts)
+    for k in (1, 2, 3):
+        found = JointMatcher(first, second, 0.3).match(X, None, k)[0]
+        forward = [matcher.match(X, None, 2 * k)[0] for matcher in (first, second)]
+        for i in range(len(found)):
+            total = {}
+            for ranking, share in zip(forward, (0.7, 0.3), strict=True):
+                for cluster, score in zip(ranking.labels[i].tolist(), ranking.scores[i].tolist(), strict=True):
+                    if cluster >= 0:
+                        total[cluster] = total.get(cluster, 0) + share * (math.exp(score) if search.adds else score)
+            best = sorted(total, key=lambda cluster: -total[cluster])[:k]
+            assert found.labels[i].tolist() == best
+            expected = [math.log(total[c]) if search.adds else total[c] for c in best]
+            assert found.scores[i].tolist() == pytest.approx(expected, rel=1e-4, abs=1e-6)
 
 
 def test_mistakes(model):

@@ -249,7 +249,8 @@ def test_padding_changes_nothing(encoders, family, mode):
     assert together.item() == pytest.approx(alone.item(), abs=1e-5)
     for parameter, before in zip(network.parameters(), gradients, strict=True):
         if before is not None:
-            torch.testing.assert_close(parameter.grad.to_dense(), before, rtol=1e-5, atol=1e-5)
+            # sums in another order: on some processors the last but one digit differs
+            torch.testing.assert_close(parameter.grad.to_dense(), before, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("family", ["bert", "xlnet"])

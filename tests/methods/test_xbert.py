@@ -14,7 +14,7 @@ import xmtc  # noqa: E402
 from tests.tiny import build_tiny  # noqa: E402
 from xmtc import api  # noqa: E402
 from xmtc.core.config import merge  # noqa: E402
-from xmtc.core.errors import ConfigError, DataError  # noqa: E402
+from xmtc.core.errors import ConfigError, DataError, ModelError, XmtcError  # noqa: E402
 from xmtc.core.progress import Progress  # noqa: E402
 
 TOPICS = ["sugar", "fish", "steel", "milk", "wine", "coal", "grain", "silk", "salt", "oil"]
@@ -145,7 +145,8 @@ def test_an_ensemble_is_the_mean_of_its_members(ensemble):
     from dataclasses import replace
 
     texts = list(documents(seed=1).texts)[:8]
-    alone = [replace(ensemble, members=(member,)).rank(texts, 3) for member in ensemble.members]
+    width = ensemble.ensemble.width
+    alone = [replace(ensemble, members=(member,)).rank(texts, width) for member in ensemble.members]
     together = ensemble.rank(texts, 3)
     for i in range(len(texts)):
         total: dict[int, float] = {}
@@ -155,6 +156,8 @@ def test_an_ensemble_is_the_mean_of_its_members(ensemble):
                     total[label] = total.get(label, 0.0) + score / 4
         best = sorted(total.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
         np.testing.assert_allclose(together.scores[i], [score for _, score in best], rtol=1e-5)
+        for label, score in zip(together.labels[i].tolist(), together.scores[i].tolist(), strict=True):
+            assert total[label] == pytest.approx(score, rel=1e-5)
 
 
 def test_one_folder_holds_all_members(ensemble, tmp_path):
@@ -183,9 +186,9 @@ def files_of(folder: Path):
     return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-@pytest.mark.parametrize("kind", ["linear", "bert"])
-def test_a_killed_run_goes_on_member_by_member_and_stage_by_stage(settings, kind, tmp_path):
-    config = merge(settings, {"match": {"kind": kind}, "cluster": {"vectors": ["pifa", "text"]}})
+@pytest.mark.parametrize("match", [{"kind": "linear"}, {"kind": "xttention", "linear": 0.5}, {"kind": "bert"}])
+def test_a_killed_run_goes_on_member_by_member_and_stage_by_stage(settings, match, tmp_path):
+    config = merge(settings, {"match": match, "cluster": {"vectors": ["pifa", "text"]}})
     whole = Heard()
     xmtc.train(documents(), "xbert", config, seed=2, out=tmp_path / "whole", progress=whole)
     for stop in ("clustering labels", "training the ranker"):
@@ -210,6 +213,72 @@ def test_another_run_is_refused(settings, tmp_path):
         xmtc.train(documents(), "xbert", config, out=tmp_path / "m", resume=True, seed=1)
 
 
+def test_a_run_with_another_dev_is_refused(settings, tmp_path):
+    config, out = merge(settings, {"match": {"kind": "xttention"}, "train": {"epochs": 1}}), tmp_path / "m"
+    with pytest.raises(KeyboardInterrupt):
+        xmtc.train(
+            documents(),
+            "xbert",
+            config,
+            dev=documents(20, 1),
+            out=out,
+            progress=Heard("matching the training documents"),
+        )
+    for dev in (None, documents(20, seed=2)):
+        with pytest.raises(ConfigError, match="other settings, data or seed"):
+            xmtc.train(documents(), "xbert", config, dev=dev, out=out, resume=True)
+    xmtc.train(documents(), "xbert", config, dev=documents(20, 1), out=out, resume=True)
+    for dev in (None, documents(20, seed=2)):  # nor is the finished model theirs
+        with pytest.raises(ConfigError, match="other settings, data or seed"):
+            xmtc.train(documents(), "xbert", config, dev=dev, out=out, resume=True)
+    xmtc.train(documents(), "xbert", config, dev=documents(20, 1), out=out, resume=True)
+
+
+def test_a_linear_matcher_uses_no_dev(settings, tmp_path):
+    config, out = merge(settings, {"match": {"kind": "linear"}}), tmp_path / "m"
+    xmtc.train(documents(), "xbert", config, dev=documents(20, 1), out=out)
+    xmtc.train(documents(), "xbert", config, out=out, resume=True)  # is the same run
+    kinds = [api.read_settings("xbert", {"match": {"kind": kind}})[1] for kind in ("linear", "xttention", "bert")]
+    assert [api.uses_dev("xbert", kind) for kind in kinds] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"words": {"vectors": "nofile.txt"}}, "cannot read 'nofile.txt'"),
+        ({"words": {"vectors": "bad.txt"}}, "bad.txt:2: expected a word and 2 numbers"),
+        ({"train": {"metric": "P@7"}}, "no metric 'P@7'"),
+        ({"match": {"kind": "linear"}, "train": {"metric": "P@7"}}, "no metric 'P@7'"),
+        ({"match": {"initial_bias": math.nan}}, "match.initial_bias"),
+        ({"match": {"kind": "bert"}, "encoder": {"name": "/no/encoder"}}, "/no/encoder"),
+        ({"cluster": {"vectors": ["pifa", "text"], "encoder": "/no/encoder"}}, "cluster.encoder: .*/no/encoder"),
+    ],
+)
+def test_a_mended_command_needs_no_flag(settings, wrong, told, tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    Path("bad.txt").write_text("sugar0 0.5 1\nsugar1 0.5 x\n")
+    config = merge(settings, {"match": {"kind": "xttention"}, "train": {"epochs": 1}})
+    heard = Heard()
+    with pytest.raises(XmtcError, match=told):
+        xmtc.train(documents(), "xbert", merge(config, wrong), out=tmp_path / "m", progress=heard)
+    assert "clustering labels" not in heard.stages
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]
+    xmtc.train(documents(), "xbert", config, out=tmp_path / "m")
+
+
+def test_a_stage_that_was_cut_is_named(settings, tmp_path):
+    config = merge(settings, {"match": {"kind": "linear"}})
+    with pytest.raises(KeyboardInterrupt):
+        xmtc.train(documents(), "xbert", config, out=tmp_path / "m", progress=Heard("training the ranker"))
+    parents = tmp_path / "m.partial" / "member-0" / "index" / "parents.npy"
+    parents.write_bytes(parents.read_bytes()[:-20])
+    with pytest.raises(
+        ModelError, match=r"parents\.npy is missing, cut or altered; remove .*index to have this stage done again"
+    ):
+        xmtc.train(documents(), "xbert", config, out=tmp_path / "m", resume=True)
+
+
 def test_matching_is_measured_against_loops(ensemble):
     corpus = documents(40, seed=4)
     for truth in ("all", "known"):
@@ -226,6 +295,24 @@ def test_matching_is_measured_against_loops(ensemble):
             assert found["P@1"] == pytest.approx(100 * right / 40)
             assert found["recall"] == pytest.approx(100 * inside / 40)
             assert (found["clusters"], found["beam"]) == (4, 2)
+
+
+def test_recall_is_of_the_clusters_that_are_retrieved():
+    """With one cluster retrieved, a tree of several levels finds others than the best of five."""
+    random = np.random.default_rng(0)
+    lists = [[f"l{i % 200}", f"l{random.integers(200)}"] for i in range(600)]
+    texts = [" ".join(f"{label}w{random.integers(3)} n{random.integers(20)}" for label in labels) for labels in lists]
+    config = {"match": {"kind": "linear"}, "cluster": {"vectors": ["pifa"], "count": 140}, "search": {"beam": 1}}
+    data = xmtc.Corpus.from_lists(texts, lists)
+    staged = xmtc.train(data, "xbert", config)
+    (member,) = staged.members
+    best = member.matcher.match(staged.tfidf.transform(list(data.texts)), None, 1)[0].labels[:, 0]
+    inside = [
+        np.mean([member.partition.parents[staged.labels.position[label]] == best[i] for label in set(labels)])
+        for i, labels in enumerate(lists)
+    ]
+    assert member.matcher.tree.depth > 1
+    assert staged.stages(data)["matching"][0]["recall"] == pytest.approx(100 * np.mean(inside))
 
 
 def test_labels_never_trained_on_cost_the_matchers_recall(ensemble):
@@ -276,9 +363,38 @@ def test_a_cluster_that_is_never_retrieved_is_told(settings):
     assert np.isfinite(model.rank(["sugar0"], 1).scores).all()
 
 
+@pytest.mark.parametrize("match", [{"kind": "linear"}, {"kind": "xttention", "linear": 0.5}])
+def test_a_beam_above_the_number_of_clusters_takes_all(settings, match):
+    config = merge(settings, {"match": match, "rank": {"negatives": "both"}})
+    texts = list(documents(seed=1).texts)
+    wide, all_of_them = (
+        xmtc.train(documents(), "xbert", merge(config, {"search": {"beam": beam}}), seed=3) for beam in (10**9, 4)
+    )
+    assert wide.rank(texts, 10).scores.tobytes() == all_of_them.rank(texts, 10).scores.tobytes()
+    found = [model.stages(documents(seed=1))["matching"][0] for model in (wide, all_of_them)]
+    assert found[0]["recall"] == found[1]["recall"] == 100
+
+
+def test_a_linear_matcher_beside_probabilities_keeps_its_margins(settings):
+    given = {"match": {"kind": "xttention", "loss": "bce", "linear": 0.5}, "search": {"cluster": "sigmoid"}}
+    model = xmtc.train(documents(), "xbert", merge(settings, given))
+    matcher = model.members[0].matcher
+    row = np.append(model.tfidf.transform(["sugar0 milk1"]).toarray()[0], 1.0)
+    found = matcher.linear.match(model.tfidf.transform(["sugar0 milk1"]), None, 4)[0]
+    for cluster, score in zip(found.labels[0].tolist(), found.scores[0].tolist(), strict=True):
+        assert score == pytest.approx(hinge(row @ dense_weights(matcher.linear.tree, cluster, len(row)), 2), rel=1e-4)
+
+
+def test_equal_members_are_one(settings):
+    noop = {"match": {"kind": "linear"}, "search": {"combiner": "noop"}, "cluster": {"vectors": ["pifa", "pifa"]}}
+    assert len(xmtc.train(documents(), "xbert", merge(settings, noop)).members) == 1
+
+
 def test_what_cannot_be(settings):
     with pytest.raises(ConfigError, match=r"rank\.embedding needs a neural matcher"):
         xmtc.train(documents(), "xbert", merge(settings, {"match": {"kind": "linear"}, "rank": {"embedding": True}}))
+    with pytest.raises(ConfigError, match=r"match\.linear goes with a neural matcher"):
+        xmtc.train(documents(), "xbert", merge(settings, {"match": {"kind": "linear", "linear": 0.5}}))
     noop = {"match": {"kind": "linear"}, "search": {"combiner": "noop"}, "cluster": {"seeds": 2}}
     with pytest.raises(ConfigError, match=r"set ensemble\.rule to rank, sigmoid or softmax"):
         xmtc.train(documents(), "xbert", merge(settings, noop))

@@ -23,8 +23,8 @@ from xmtc.neural.matcher import (
     NeuralMatcher,
     PooledEncoder,
     RateConfig,
-    cluster_scorer,
 )
+from xmtc.neural.matcher_training import cluster_scorer
 from xmtc.neural.xttention import Xttention, XttentionConfig
 
 TARGETS = sp.csr_matrix(

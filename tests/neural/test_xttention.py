@@ -65,7 +65,7 @@ def naive(network, row):
 def test_vectors_and_attention_against_loops(network):
     ids, mask = padded(ROWS)
     with torch.no_grad():
-        found, attention = network(ids, mask), network.attend(ids, mask)
+        found, attention = network(ids, mask), network._weights(network._states(ids, mask), mask)
     assert found.shape == (3, network.width) == (3, 5)
     for i, row in enumerate(ROWS):
         weights, vector = naive(network, row)

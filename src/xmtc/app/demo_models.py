@@ -66,7 +66,7 @@ def _trained(recipe: str, parts: Parts, folder: str, progress: Progress) -> Mode
     from xmtc import api
 
     method, config = api.read_settings(recipe) if recipe in api.METHODS else api.read_settings(recipe=recipe)
-    dev = parts.dev if api.uses_dev(method) else None
+    dev = parts.dev if api.uses_dev(method, config) else None
     if Path(folder).exists() or Path(f"{folder}.partial").exists():
         try:
             return api.train(parts.train, method, config, dev=dev, out=folder, resume=True, progress=progress)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -54,6 +54,7 @@ def evaluate(
     """
     from xmtc import api
     from xmtc.app.console import print_json
+    from xmtc.app.findings import name_member
     from xmtc.app.progress import show_progress
     from xmtc.app.report import print_report, print_written
 
@@ -63,13 +64,13 @@ def evaluate(
         loaded = api.load(model)
         progress.stage("reading documents")
         corpus = api.read_corpus(data, split)
+        stages = api.evaluate_stages(loaded, corpus, truth.value, progress)
         if report_file is None:
             report = api.evaluate(loaded, corpus, truth.value, chosen, progress=progress)
             report = replace(report, model=model, data=data)
         else:
             place = Place(data, split, truth)
-            report = evaluate_to_page(report_file, model, loaded, corpus, place, chosen, progress)
-        stages = api.evaluate_stages(loaded, corpus, truth.value)
+            report = evaluate_to_page(report_file, model, loaded, corpus, place, chosen, progress, stages)
     if json:
         print_json({**report.to_json(), **({"stages": stages} if stages else {})})
     else:
@@ -77,7 +78,7 @@ def evaluate(
         for member in stages.get("matching", ()):
             scores = ", ".join(f"{key} {member[key]:.2f}" for key in ("P@1", "P@3", "P@5"))
             print(
-                f"matching ({member['vectors']}, seed {member['seed']}): {scores} of {member['clusters']:,} clusters; "
+                f"matching ({name_member(member)}): {scores} of {member['clusters']:,} clusters; "
                 f"{member['recall']:.2f} of the true labels lie in the best {member['beam']}"
             )
         print_written(report_file)
@@ -137,8 +138,9 @@ def evaluate_to_page(
     place: Place,
     propensity: Propensity | None,
     progress: Progress,
+    stages: Mapping[str, Any] | None = None,
 ) -> Report:
-    """Evaluate a model and write the page about it; documents are ranked once for both."""
+    """Evaluate a model and write the page about it; documents are ranked once for both. `stages`: of api's."""
     from xmtc import api
     from xmtc.app.findings import judge
     from xmtc.app.html_evaluation import evaluation_page
@@ -150,7 +152,8 @@ def evaluate_to_page(
     report = replace(report, model=name, data=place.data)
     progress.stage("writing the report")
     facts = describe_origin(place.data, place.split, corpus, place.truth.value, report.propensity)
-    write_page(file, evaluation_page(report, judge(model, corpus, ranking, place.truth.value), facts))
+    judged = judge(model, corpus, ranking, place.truth.value)
+    write_page(file, evaluation_page(report, judged, facts, (stages or {}).get("matching", ())))
     return report
 
 

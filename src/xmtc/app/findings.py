@@ -6,7 +6,7 @@ probabilities, and documents it tagged right and wrong leave. All choices are se
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -197,15 +197,29 @@ def draw_differences(judged: Mapping[str, Judged], seed: int = 0) -> list[Exampl
 
 
 def training_curves(model: Model) -> dict[str, list[dict[str, Any]]]:
-    """Return the epochs of a neural model, or of those members of an ensemble that have any, by method."""
-    members: Sequence[Model] = getattr(uncalibrated(model), "members", ()) or (model,)
+    """Return the epochs of a neural model, or of those members of an ensemble that have any, by method and member."""
     curves: dict[str, list[dict[str, Any]]] = {}
-    for member in members:
-        if curve := member.manifest.details.get("curve"):
-            method = member.manifest.method
-            again = sum(name.partition(" ")[0] == method for name in curves)
-            curves[f"{method} {again + 1}" if again else method] = curve
+    for name, curve in _curves(model):
+        again = sum(known == name or known.startswith(f"{name}, again") for known in curves)
+        curves[f"{name}, again {again}" if again else name] = curve
     return curves
+
+
+def name_member(facts: Mapping[str, Any]) -> str:
+    """Return the name of a member of a model in stages, by what its manifest or its measurements say of it."""
+    return f"{facts['vectors']}, seed {facts['seed']}"
+
+
+def _curves(model: Model) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    manifest = uncalibrated(model).manifest
+    members = manifest.details.get("members", ())
+    if members and isinstance(members[0], str):  # whole models, of which the manifest has the methods
+        for member in getattr(uncalibrated(model), "members", ()):
+            yield from _curves(member)
+    elif len(members) > 1:
+        yield from ((f"{manifest.method}, {name_member(facts)}", facts["curve"]) for facts in members if facts["curve"])
+    elif curve := manifest.details.get("curve"):
+        yield manifest.method, curve
 
 
 def _draw(rows: NDArray[np.int64], n: int, seed: int) -> list[int]:

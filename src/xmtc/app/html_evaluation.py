@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from xmtc.app import plots
-from xmtc.app.findings import Judged, draw_examples, measure_reliability, score_labels
+from xmtc.app.findings import Judged, draw_examples, measure_reliability, name_member, score_labels
 from xmtc.app.html_examples import legend, show_example
 from xmtc.app.html_markup import Content, Html, table, tag
 from xmtc.app.html_report import Page
@@ -33,8 +36,13 @@ _HEADLINES = {  # score → what it means
 }
 
 
-def evaluation_page(report: Report, judged: Judged, facts: dict[str, str]) -> Page:
-    """Lay out an evaluation; `judged` is the ranking that it scored, 20 labels deep."""
+def evaluation_page(
+    report: Report, judged: Judged, facts: dict[str, str], matching: Sequence[Mapping[str, Any]] = ()
+) -> Page:
+    """Lay out an evaluation; `judged` is the ranking that it scored, 20 labels deep.
+
+    matching: what the members of a model in stages retrieve, as `api.evaluate_stages` tells it.
+    """
     model = judged.model
     sections = [
         ("headlines", "Headlines", _headlines(report)),
@@ -45,6 +53,7 @@ def evaluation_page(report: Report, judged: Judged, facts: dict[str, str]) -> Pa
         ("reliability", "Calibration", reliability_section({report.model: measure_reliability(judged)})),
         ("training", "Training", training_section({report.model: model})),
         ("scores", "All scores", _all_scores(report)),
+        ("matching", "Matching", _matching(matching)),
         ("settings", "Settings", settings_section({report.model: model}, facts)),
     ]
     about = tag(
@@ -134,6 +143,25 @@ def _examples(judged: Judged) -> Html:
         shown = tag("div", map(show_example, drawn), class_="examples")
         parts += [tag("h3", title), shown if drawn else tag("p", "There is none.", class_="muted")]
     return section("examples", "Documents drawn at random", legend(), parts)
+
+
+def _matching(members: Sequence[Mapping[str, Any]]) -> Html | None:
+    if not members:
+        return None
+    told = (
+        "Labels are ranked in the clusters that a matcher retrieves for a document; labels of other clusters are lost. "
+        "A cluster is right if it holds one of the document's labels."
+    )
+    rows: list[list[Content]] = [
+        [
+            name_member(member),
+            *(number(member[key]) for key in ("P@1", "P@3", "P@5", "recall")),
+            f"{member['beam']:,} of {member['clusters']:,}",
+        ]
+        for member in members
+    ]
+    columns = ["member", "P@1", "P@3", "P@5", "true labels in the clusters", "clusters"]
+    return section("matching", "Matching clusters", tag("p", told), table("In percent", columns, rows))
 
 
 def _all_scores(report: Report) -> Html:

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from xmtc.app import plots
-from xmtc.app.console import json_line
 from xmtc.app.facts import flat_settings
-from xmtc.app.findings import LabelScore, Reliability, training_curves
+from xmtc.app.findings import LabelScore, Reliability, name_member, training_curves
 from xmtc.app.html_markup import Content, Html, details, join, table, tag
 from xmtc.app.report import BIN_TITLES
 from xmtc.core.labels import LabelSet
@@ -162,7 +161,7 @@ def _origin(model: Model) -> dict[str, str]:
         "training data": f"sha256 {manifest.data}",
     }
     if members := manifest.details.get("members"):
-        facts["members"] = ", ".join(name if isinstance(name, str) else json_line(name) for name in members)
+        facts["members"] = "; ".join(one if isinstance(one, str) else name_member(one) for one in members)
     return facts
 
 

@@ -53,8 +53,9 @@ def train(
         found = splits(data if dev is None else dev)  # a wrong path is a mistake, used or not
         if dev is None and "dev" not in found:
             return None
-        if not api.uses_dev(method_of_run):
-            progress.say(f"dev is not used: the {method_of_run} method neither stops early nor chooses by dev")
+        if not api.uses_dev(method_of_run, config):
+            set_so = " as it is set" if api.uses_dev(method_of_run) else ""
+            progress.say(f"dev is not used: the {method_of_run} method{set_so} neither stops early nor chooses by dev")
             return None
         progress.stage("reading dev documents")
         progress.say(f"dev documents come from {dev or data}")

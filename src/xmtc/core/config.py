@@ -23,9 +23,9 @@ else:
 
 
 class Settings(BaseModel):
-    """Base of all settings: unknown keys are refused, values never change."""
+    """Base of all settings: unknown keys, NaN and infinity are refused, values never change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 AnySettings = TypeVar("AnySettings", bound=Settings)

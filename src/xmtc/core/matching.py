@@ -29,6 +29,11 @@ def transform_scores(raw: Ranking, transform: Transform, logarithm: bool = False
     return Ranking(np.ascontiguousarray(raw.labels), (logs if logarithm else np.exp(logs)).astype(np.float32))
 
 
+def take_logarithm(scores: Ranking) -> Ranking:
+    """Return a ranking with the logarithms of its scores; those of 0 become the lowest that there are."""
+    return Ranking(scores.labels, np.log(np.maximum(scores.scores, np.finfo(np.float32).tiny)))
+
+
 def score_clusters(clusters: Ranking, targets: sp.csr_matrix) -> dict[str, float]:
     """Return the metrics of a ranking of clusters; `targets` (documents × clusters) marks those with a true label."""
     n_clusters = targets.shape[1]

@@ -36,8 +36,8 @@ class Propensity(Settings):
     Published values: 0.5, 0.4 for Wikipedia-500K and WikiLSHTC; 0.6, 2.6 for Amazon-670K and 3M; else the defaults.
     """
 
-    A: float = Field(0.55, ge=0, allow_inf_nan=False)
-    B: float = Field(1.5, gt=0, allow_inf_nan=False)
+    A: float = Field(0.55, ge=0)
+    B: float = Field(1.5, gt=0)
 
 
 DEFAULT_PROPENSITY = Propensity()

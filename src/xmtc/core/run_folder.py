@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from xmtc.core.errors import ConfigError, ModelError
@@ -29,3 +30,9 @@ def partial_folder(out: str | Path) -> Path:
     """Return where an interrupted run's checkpoints lie: beside the model, never inside."""
     folder = Path(out).absolute()
     return folder.with_name(f"{folder.name}.partial")
+
+
+def drop_unbegun(partial: Path) -> None:
+    """Remove the folder of a run that stopped before it had anything to keep."""
+    if all(path.name == "run.json" or path.is_dir() for path in partial.rglob("*")):
+        shutil.rmtree(partial, ignore_errors=True)

@@ -5,6 +5,7 @@ Knows neither what the arrays are nor whose run it is: whoever resumes has check
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -14,6 +15,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from xmtc.core.errors import ModelError
+
+_NAMES = "arrays.json"  # which arrays a stage has
 
 
 def finish_stage(
@@ -25,8 +30,7 @@ def finish_stage(
     """
     folder = None if run is None else run / stage
     if folder is not None and folder.is_dir():
-        found = {path.stem: np.load(path, mmap_mode="r", allow_pickle=False) for path in sorted(folder.glob("*.npy"))}
-        return {name: np.asarray(array) for name, array in found.items()}
+        return {name: _load(folder / f"{name}.npy") for name in _read_names(folder / _NAMES)}
     arrays = dict(compute())
     if folder is None:
         return arrays
@@ -35,7 +39,26 @@ def finish_stage(
     partial.mkdir(parents=True)
     for name, array in arrays.items():
         np.save(partial / f"{name}.npy", array, allow_pickle=False)
+    (partial / _NAMES).write_text(json.dumps(sorted(arrays)))
     with suppress(OSError):  # another process of the same run was faster
         partial.rename(folder)
     shutil.rmtree(partial, ignore_errors=True)
     return arrays
+
+
+def _read_names(path: Path) -> list[str]:
+    try:
+        return list(json.loads(path.read_text()))
+    except (OSError, ValueError):
+        raise _altered(path) from None
+
+
+def _load(path: Path) -> NDArray[Any]:
+    try:
+        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    except (OSError, ValueError, EOFError):
+        raise _altered(path) from None
+
+
+def _altered(path: Path) -> ModelError:
+    return ModelError(f"{path} is missing, cut or altered; remove {path.parent} to have this stage done again")

@@ -73,10 +73,11 @@ class Texts(Sequence[str]):
         rows = np.arange(len(self))[np.asarray(rows, dtype=np.int64)]  # negative rows count from the end
         starts, stops = self.offsets[rows], self.offsets[rows + 1]
         offsets = np.concatenate([[0], np.cumsum(stops - starts)]).astype(np.int64)
+        apart = np.ones(len(rows) + 1, dtype=np.bool_)  # neighbours are copied together
+        apart[1:-1] = starts[1:] != stops[:-1]
+        firsts, lasts = starts[apart[:-1]].tolist(), stops[apart[1:]].tolist()
         view = self.buffer.data
-        taken = bytearray().join(
-            [view[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
-        )
+        taken = bytearray().join([view[first:last] for first, last in zip(firsts, lasts, strict=True)])
         return Texts(np.frombuffer(taken, dtype=np.uint8), offsets)
 
 

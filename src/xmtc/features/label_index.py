@@ -19,12 +19,13 @@ from xmtc.core.labels import LabelSet
 from xmtc.core.partition import Partition
 from xmtc.core.progress import SILENT, Progress
 from xmtc.features.clustering import MeansConfig, Vectors, balanced_kmeans
-from xmtc.features.label_vectors import Weighting, embed_labels
+from xmtc.features.label_vectors import Weighting, embed_labels, local_name
 
 VectorKind = Literal["text", "words", "pifa", "pifa-neural"]
 FROM_TEXT: frozenset[VectorKind] = frozenset({"text", "words"})
 
-_LETTERS = re.compile(r"[^\W\d_]{3}")
+# three letters on end, or letters and no digit: C# and 茶, but not c12
+_WORDS = re.compile(r"[^\W\d_]{3}|^\D*[^\W\d_]\D*$")
 
 
 class IndexConfig(MeansConfig):
@@ -45,7 +46,7 @@ class IndexConfig(MeansConfig):
     size: int = Field(100, ge=1, description="labels in a cluster, about")
     weighting: Weighting = Field("plain", description="of documents in pifa: plain (the paper's) or sqrt (its code's)")
     top: int | None = Field(None, ge=1, description="entries kept of each pifa vector")
-    encoder: str | None = Field(None, description="that reads label texts; None: the matcher's")
+    encoder: str | None = Field(None, description="of label vectors; None: the matcher's")
 
 
 def choose_vectors(labels: LabelSet, config: IndexConfig, progress: Progress = SILENT) -> list[VectorKind]:
@@ -95,7 +96,7 @@ def has_text(labels: LabelSet) -> NDArray[np.bool_]:
             labels.names[i] != labels.ids[i]
             or bool(labels.alternatives[i])
             or bool(labels.descriptions[i])
-            or _LETTERS.search(labels.ids[i]) is not None
+            or _WORDS.search(local_name(labels.ids[i])) is not None
             for i in range(labels.n_labels)
         ],
         dtype=bool,

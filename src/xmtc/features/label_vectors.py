@@ -67,13 +67,20 @@ def pifa(X: sp.csr_matrix, Y: sp.csr_matrix, weighting: Weighting = "plain", top
 def label_texts(labels: LabelSet) -> list[str]:
     """Return one text for each label with parameters: its name, alternatives and description.
 
-    As in X-BERT, URL escapes are resolved, punctuation becomes spaces, and a label left without words is "unk".
+    As in X-BERT, URL escapes are resolved, punctuation becomes spaces, and a label left without words is "unk". Of a
+    URI that is id and name, only the end counts.
     """
     texts = []
     for i in range(labels.n_labels):
-        text = unquote(" ".join([labels.names[i], *labels.alternatives[i], labels.descriptions[i]]))
+        name = labels.names[i] if labels.names[i] != labels.ids[i] else local_name(labels.ids[i])
+        text = unquote(" ".join([name, *labels.alternatives[i], labels.descriptions[i]]))
         texts.append(" ".join(re.sub(r"[\W_]", " ", text).split()) or "unk")
     return texts
+
+
+def local_name(identifier: str) -> str:
+    """Return the part of a URI that is the label's own, behind the last / or #; another id as it is."""
+    return re.split(r"[/#]", identifier.rstrip("/#"))[-1] if "://" in identifier else identifier
 
 
 def embed_labels(labels: LabelSet, embed: Callable[[list[str]], NDArray]) -> NDArray[np.float32]:

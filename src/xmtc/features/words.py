@@ -33,6 +33,8 @@ N_SPECIAL = 3
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _WORD = re.compile(rf"{_NUMBER.pattern}(?!\w)|\w+")
+_NO_WORDLLAMA = "words.vectors = wordllama, which is not installed: `pip install wordllama`"
+_LARGEST = float(np.finfo(np.float32).max)
 _BATCH = 1000  # words whose vectors are asked for at once
 
 
@@ -108,17 +110,32 @@ def word_vectors(
     Random rows are normal with variance 1; a word that file, package or encoder does not know gets a random row of
     the spread of the known ones. `embed` is the encoder's function from words to vectors.
     """
-    random = np.random.default_rng(seed)
+    return fill_vectors(known_vectors(words, config, progress, embed), len(words), config.width, seed)
+
+
+def known_vectors(
+    words: Words, config: WordsConfig, progress: Progress = SILENT, embed: Embed | None = None
+) -> NDArray[np.float32] | None:
+    """Return what file, package or encoder knows, a row for each number, zero where nothing is; None for `random`."""
     if config.vectors == "random":
-        vectors = random.standard_normal((len(words), config.width), dtype=np.float32)
+        return None
+    known = _known_rows(words, config.vectors, embed)
+    n_found = int(known.any(axis=1).sum())
+    if not n_found:
+        raise ConfigError(f"{config.vectors} has a vector for none of the {len(words.vocabulary):,} words")
+    progress.say(f"{n_found:,} of {len(words.vocabulary):,} words have a vector in {config.vectors}")
+    return known
+
+
+def fill_vectors(known: NDArray[np.float32] | None, n: int, width: int, seed: int) -> NDArray[np.float32]:
+    """Return n rows: those that are known, and random ones for the others; see `word_vectors`."""
+    random = np.random.default_rng(seed)
+    if known is None:
+        vectors = random.standard_normal((n, width), dtype=np.float32)
     else:
-        known = _known_rows(words, config.vectors, embed)
         found = np.asarray(known.any(axis=1))
-        if not found.any():
-            raise ConfigError(f"{config.vectors} has a vector for none of the {len(words.vocabulary):,} words")
-        progress.say(f"{found.sum():,} of {len(words.vocabulary):,} words have a vector in {config.vectors}")
-        spread = known[found].std()
-        vectors = np.where(found[:, None], known, spread * random.standard_normal(known.shape, dtype=np.float32))
+        drawn = known[found].std() * random.standard_normal(known.shape, dtype=np.float32)
+        vectors = np.where(found[:, None], known, drawn)
     vectors[PAD] = 0
     return vectors
 
@@ -143,7 +160,7 @@ def _known_rows(words: Words, vectors: str, embed: Embed | None) -> NDArray[np.f
     if vectors == "wordllama":
         embed = load_wordllama()
         if embed is None:
-            raise ConfigError("words.vectors = wordllama, which is not installed: `pip install wordllama`")
+            raise ConfigError(_NO_WORDLLAMA)
     elif vectors != "encoder" or embed is None:
         return _file_rows(Path(vectors), words)
     vocabulary = list(words.vocabulary)
@@ -157,25 +174,35 @@ def _file_rows(path: Path, words: Words) -> NDArray[np.float32]:
     number_of = {word: i for i, word in enumerate(words.vocabulary, N_SPECIAL)}
     rows: NDArray[np.float32] | None = None
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
+        with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
             for at, line in enumerate(file, 1):
                 parts = line.rstrip().split(" ")
-                if at == 1 and len(parts) == 2 and all(part.isdecimal() for part in parts):
+                if not line.strip() or (at == 1 and len(parts) == 2 and all(part.isdecimal() for part in parts)):
                     continue
                 if rows is None:
+                    if len(parts) == 1:
+                        break
                     rows = np.zeros((len(words), len(parts) - 1), dtype=np.float32)
                 width = rows.shape[1]
-                place = number_of.get(" ".join(parts[: len(parts) - width]))  # some words have spaces inside
+                inside = len(parts) - width  # some words have spaces inside
+                if inside > 1 and parts[0] in number_of and _are_numbers(parts[1:]):
+                    inside = 1  # but this one has a number too many
+                place, numbers = number_of.get(" ".join(parts[:inside])), parts[inside:]
+                if inside < 1 or (place is not None and (len(numbers) != width or not _are_numbers(numbers))):
+                    raise DataError(f"{path}:{at}: expected a word and {width} numbers; got {line[:60]!r}")
                 if place is not None:
-                    try:
-                        rows[place] = [float(part) for part in parts[len(parts) - width :]]
-                    except ValueError:
-                        told = f"{path}:{at}: expected a word and {width} numbers; got {line[:60]!r}"
-                        raise DataError(told) from None
+                    rows[place] = [float(number) for number in numbers]
     except OSError as error:
         raise ConfigError(
             f"words.vectors: cannot read {str(path)!r} ({error.strerror}); give random, wordllama or a file of vectors"
         ) from None
-    if rows is None or not rows.shape[1] or not np.isfinite(rows).all():
+    if rows is None:
         raise DataError(f"{path} holds no word vectors; a line is a word and its numbers, divided by spaces")
     return rows
+
+
+def _are_numbers(parts: list[str]) -> bool:
+    try:
+        return all(abs(float(part)) <= _LARGEST for part in parts)  # not so if it is no number
+    except ValueError:
+        return False

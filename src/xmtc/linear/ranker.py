@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from xmtc.core.config import Settings
-from xmtc.core.matching import Transform
+from xmtc.core.matching import Transform, take_logarithm
 from xmtc.core.partition import LabelTree, Partition
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
@@ -102,10 +102,11 @@ def match_linearly(tree: LinearTree, X: sp.csr_matrix, config: StagedSearchConfi
     """Return the k best clusters of each document, with transformed scores; the tree's labels are the clusters."""
     hinge = config.cluster != "sigmoid"
     combiner = f"log-{config.cluster}" if hinge and config.adds else config.cluster
-    inner = SearchConfig.model_validate({"beam": max(config.beam, k), "combiner": combiner})
+    beam = min(max(config.beam, k), len(tree.leaf_labels))  # more than there are clusters find no others
+    inner = SearchConfig.model_validate({"beam": beam, "combiner": combiner})
     found = search(tree, X, inner, k)
     if config.adds and not hinge:
-        found = Ranking(found.labels, np.log(np.maximum(found.scores, np.finfo(np.float32).tiny)))
+        found = take_logarithm(found)
     return found.padded(k)
 
 

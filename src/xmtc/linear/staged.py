@@ -22,7 +22,7 @@ from xmtc.core.ensemble import Rule, combine
 from xmtc.core.errors import DataError, ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
-from xmtc.core.matching import recall_in_clusters, score_clusters
+from xmtc.core.matching import recall_in_clusters, score_clusters, take_logarithm
 from xmtc.core.metrics import TruthMode
 from xmtc.core.model import Documents, check_k
 from xmtc.core.partition import Partition
@@ -38,6 +38,8 @@ from xmtc.linear.chunks import LinearTree
 from xmtc.linear.ranker import StagedSearchConfig, join_features, label_score, match_linearly, rank_in_clusters
 
 _BATCH = 2048  # documents whose clusters are scored at a time
+_SCORED = 5  # clusters, for P@5
+_WIDER = 2  # times as many clusters as are wanted are put forward by each of two matchers
 
 
 class EnsembleConfig(Settings):
@@ -50,7 +52,9 @@ class EnsembleConfig(Settings):
 class Matcher(Protocol):
     """Finds the clusters that a document's labels may be in."""
 
-    def match(self, X: sp.csr_matrix, tokens: Tokens | None, k: int) -> tuple[Ranking, NDArray[np.float32] | None]:
+    def match(
+        self, X: sp.csr_matrix, tokens: Tokens | None, k: int, progress: Progress = SILENT
+    ) -> tuple[Ranking, NDArray[np.float32] | None]:
         """Return each document's k best clusters, with transformed scores, and the texts' vectors where the ranker
         reads them."""
 
@@ -87,12 +91,49 @@ class LinearMatcher:
 
 
 @dataclass(frozen=True, eq=False)
+class JointMatcher:
+    """Two matchers of the same clusters: an encoder reads how a text begins, a linear tree all of its words.
+
+    A cluster's score is the mean of both transformed scores, by `share`; 0 where a matcher's best, twice as many as are
+    wanted, lack it.
+    """
+
+    neural: Matcher
+    linear: LinearMatcher
+    share: float  # of the linear matcher
+
+    def match(
+        self, X: sp.csr_matrix, tokens: Tokens | None, k: int, progress: Progress = SILENT
+    ) -> tuple[Ranking, NDArray[np.float32] | None]:
+        """Return each document's k best clusters by both, and the texts' vectors where the ranker reads them."""
+        wider = min(_WIDER * k, len(self.linear.tree.leaf_labels))  # which are the clusters
+        first, vectors = self.neural.match(X, tokens, wider, progress)
+        found = [first, self.linear.match(X, tokens, wider)[0]]
+        weights = (1 - self.share, self.share)
+        if not self.linear.search.adds:
+            return combine(found, k, weights=weights), vectors
+        joined = combine([Ranking(each.labels, np.exp(each.scores)) for each in found], k, weights=weights)
+        return take_logarithm(joined), vectors
+
+    def save(self, out: FolderWriter, prefix: str) -> None:
+        """Write what both learned."""
+        self.neural.save(out, prefix)
+        self.linear.save(out, prefix)
+
+
+@dataclass(frozen=True, eq=False)
 class Member:
     """One index, one matcher, one ranker."""
 
     partition: Partition
     matcher: Matcher
     ranker: LinearTree
+
+    def match(
+        self, X: sp.csr_matrix, tokens: Tokens | None, beam: int, progress: Progress = SILENT
+    ) -> tuple[Ranking, NDArray[np.float32] | None]:
+        """As its matcher's; a beam wider than there are clusters takes all."""
+        return self.matcher.match(X, tokens, min(beam, self.partition.n_clusters), progress)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,11 +155,11 @@ class StagedModel:
         width = k if len(self.members) == 1 else max(k, self.ensemble.width)
         found = []
         for member in self.members:
-            clusters, vectors = member.matcher.match(X, tokens, self.search.beam)
+            clusters, vectors = member.match(X, tokens, self.search.beam)
             found.append(rank_in_clusters(member.ranker, _features(X, vectors), clusters, self.search, width))
         return (found[0] if len(found) == 1 else combine(found, k, self.ensemble.rule)).padded(k)
 
-    def stages(self, corpus: Corpus, truth: TruthMode = "all") -> dict[str, Any]:
+    def stages(self, corpus: Corpus, truth: TruthMode = "all", progress: Progress = SILENT) -> dict[str, Any]:
         """Measure the matching stage of each member, in percent: P@k of its clusters, and the recall of the true labels
         in the clusters that it retrieves. `truth` as in `xmtc.evaluate`."""
         if corpus.texts is None:
@@ -130,16 +171,22 @@ class StagedModel:
         if len(rows) == 0:
             return {"matching": []}
         beam = self.search.beam
-        found: list[list[Ranking]] = [[] for _ in self.members]
+        best: list[list[Ranking]] = [[] for _ in self.members]
+        retrieved: list[list[Ranking]] = [[] for _ in self.members]  # what labels are ranked in
+        progress.stage("measuring the matching stage")
         for start in range(0, len(rows), _BATCH):
             X, tokens = self._read(corpus.texts.take(rows[start : start + _BATCH]))
-            for parts, member in zip(found, self.members, strict=True):
-                parts.append(member.matcher.match(X, tokens, max(5, beam))[0])
+            for i, member in enumerate(self.members):
+                found = member.match(X, tokens, max(_SCORED, beam))[0]
+                best[i].append(found)
+                if beam < _SCORED and isinstance(member.matcher, LinearMatcher | JointMatcher):
+                    found = member.match(X, tokens, beam)[0]  # a narrow search finds others
+                retrieved[i].append(found.top(beam))
+            progress.step(min(start + _BATCH, len(rows)), len(rows))
         measured = []
-        for parts, member, facts in zip(found, self.members, self.manifest.details["members"], strict=True):
-            clusters = Ranking.stack(parts)
-            scores = score_clusters(clusters, cluster_targets(Y[rows], member.partition))
-            recall = recall_in_clusters(clusters.top(beam), member.partition, Y[rows])
+        for i, (member, facts) in enumerate(zip(self.members, self.manifest.details["members"], strict=True)):
+            scores = score_clusters(Ranking.stack(best[i]), cluster_targets(Y[rows], member.partition))
+            recall = recall_in_clusters(Ranking.stack(retrieved[i]), member.partition, Y[rows])
             known = {"vectors": facts["vectors"], "seed": facts["seed"], "clusters": facts["clusters"], "beam": beam}
             measured.append({**known, **{key: scores[key] for key in ("P@1", "P@3", "P@5")}, "recall": recall})
         return {"matching": measured}
@@ -156,7 +203,7 @@ class StagedModel:
         alone = []  # the label's scores, as if its cluster had been retrieved
         for member in self.members:
             cluster = int(member.partition.parents[entry])
-            clusters, vectors = member.matcher.match(X, tokens, member.partition.n_clusters)
+            clusters, vectors = member.match(X, tokens, member.partition.n_clusters)
             features = _features(X, vectors)
             raw, weighted, weights = label_score(member.ranker, features, entry)
             words = weighted < X.shape[1]  # the others are the text's vector and the bias
@@ -169,15 +216,25 @@ class StagedModel:
             if not path:
                 name = name_cluster(self.labels, member.partition.members(cluster))
                 path = [(name, float(only.scores[0, 0])), (self.labels.names[entry], raw)]
-        ranking = self.rank([text], self.labels.n_labels)
-        found = ranking.scores[0][ranking.labels[0] == entry]
         return Explanation(
             label=self.labels.ids[entry],
-            score=float(found[0]) if len(found) else float(np.mean(alone)),
+            score=self._score(text, entry, float(np.mean(alone))),
             method=self.manifest.method,
             spans=word_shares(self.tfidf, text, push),
             path=tuple(path),
         )
+
+    def _score(self, text: str, entry: int, alone: float) -> float:
+        """What `rank` gives the label; where it leaves it out, what it gives it in a longer list; else `alone`."""
+        everything = self.labels.n_labels
+        # members put forward `width` labels, and more only where more are asked for
+        lists = (everything,) if len(self.members) == 1 else (min(self.ensemble.width, everything), everything)
+        for k in lists:
+            ranking = self.rank([text], k)
+            found = ranking.scores[0][ranking.labels[0] == entry]
+            if len(found):
+                return float(found[0])
+        return alone
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write one model folder for all members, whole or not at all."""

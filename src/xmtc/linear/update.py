@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -49,7 +49,7 @@ class News:
         """Labels of the trees."""
         return len(self.changed)
 
-    @property
+    @cached_property
     def of_new(self) -> sp.csr_matrix:
         """(documents × new labels)."""
         return self.Y[:, self.n_known :].tocsr()

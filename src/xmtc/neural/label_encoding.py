@@ -5,10 +5,12 @@ A corpus's texts, features and labels enter, one vector a label leaves; see `fea
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import scipy.sparse as sp
 
+from xmtc.core.errors import ConfigError
 from xmtc.core.labels import LabelSet
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.texts import Texts
@@ -17,9 +19,29 @@ from xmtc.features.label_index import IndexConfig, VectorKind, text_vectors
 from xmtc.features.label_vectors import pifa
 from xmtc.features.words import load_wordllama
 from xmtc.neural.embed import embed_by_words, embed_texts
-from xmtc.neural.encoder import EncoderConfig, load_encoder
+from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, load_encoder
 
 _LABEL_TOKENS = 64  # of a label's text that the encoder reads
+
+
+def check_encoders(kinds: Iterable[VectorKind], index: IndexConfig, matcher: EncoderConfig) -> None:
+    """Refuse encoders of label vectors that cannot be loaded, before anything else is done."""
+    for kind in kinds:
+        if kind in ("text", "pifa-neural") or (kind == "words" and load_wordllama() is None):
+            _load(kind, index, matcher)
+
+
+def _load(kind: VectorKind, index: IndexConfig, matcher: EncoderConfig) -> tuple[Encoder, Tokenizer]:
+    """The encoder that label vectors of a kind are made with."""
+    of_labels = min(_LABEL_TOKENS, matcher.max_length)
+    changed = {
+        "name": index.encoder or matcher.name,
+        "max_length": matcher.max_length if kind == "pifa-neural" else of_labels,
+    }
+    try:
+        return load_encoder(matcher.model_copy(update=changed))
+    except ConfigError as error:
+        raise (ConfigError(f"cluster.encoder: {error}") if index.encoder else error) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +65,7 @@ class LabelEncoding:
         wordllama = load_wordllama() if kind == "words" else None
         if wordllama is not None:
             return text_vectors(self.labels, self.Y, wordllama, progress)
-        of_labels = min(_LABEL_TOKENS, self.encoder.max_length)
-        changed = {
-            "name": index.encoder or self.encoder.name,
-            "max_length": self.encoder.max_length if kind == "pifa-neural" else of_labels,
-        }
-        encoder, tokenizer = load_encoder(self.encoder.model_copy(update=changed))
+        encoder, tokenizer = _load(kind, index, self.encoder)
         if kind == "pifa-neural":
             documents = sp.csr_matrix(embed_texts(self.texts, encoder, tokenizer, progress))
             return pifa(documents, self.Y, index.weighting, index.top)

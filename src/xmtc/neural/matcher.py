@@ -7,7 +7,7 @@ labels. Knows no labels and no ranker.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,8 +18,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from xmtc.core.config import Settings
-from xmtc.core.errors import ConfigError, nearest
-from xmtc.core.matching import Transform, score_clusters, transform_scores
+from xmtc.core.matching import Transform, transform_scores
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderWriter
@@ -33,7 +32,7 @@ from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, save_encoder
 from xmtc.neural.optimizer import Group, group_by_decay
 from xmtc.neural.plan import HeadSize, available_memory, plan_training
 from xmtc.neural.pooling import concat_cls, masked_mean
-from xmtc.neural.trainer import Score, TrainConfig
+from xmtc.neural.trainer import TrainConfig
 from xmtc.neural.xttention import Xttention
 
 
@@ -46,6 +45,12 @@ class MatchConfig(Settings):
     loss: Literal["hinge", "bce"] = Field("hinge", description="squared hinge or binary cross-entropy")
     dropout: float = Field(0.1, ge=0, lt=1, description="on the text's vector (bert)")
     initial_bias: float = Field(0.0, description="of the first scores; −1 says that clusters are rare")
+    linear: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="share that a linear tree over the clusters has in their scores, beside bert or xttention; 0, none",
+    )
 
 
 class RateConfig(Settings):
@@ -144,18 +149,6 @@ class ClusterMatcher(nn.Module):
         else:
             n_parameters = sum(parameter.numel() for parameter in self.parameters())
             progress.say(f"X-ttention has {n_parameters / 1e6:,.1f} million parameters")
-
-
-def cluster_scorer(targets: sp.csr_matrix, metric: str) -> Score:
-    """Return a function from a ranking of clusters to a metric, in percent; an unknown metric is refused at once."""
-
-    def score(ranking: Ranking) -> dict[str, Any]:
-        return score_clusters(ranking, targets)
-
-    known = score(Ranking.from_csr(targets, 1))
-    if metric not in known:
-        raise ConfigError(f"train.metric: no metric {metric!r}.{nearest(metric, known)}")
-    return lambda ranking: float(score(ranking)[metric])
 
 
 @dataclass(frozen=True, eq=False)

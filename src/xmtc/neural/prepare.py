@@ -60,9 +60,35 @@ class Prepared:
 
     def run(self, partial: Path | None) -> dict[str, Any]:
         """What `fit` is told besides the network, its groups and its share of the epochs."""
-        manifest = self.manifest
-        identity = {"config": manifest.config, "seed": manifest.seed, "data": manifest.data}
-        return {"seed": manifest.seed, "partial": partial, "identity": identity, "progress": self.progress}
+        identity = identity_of(self.manifest)
+        return {"seed": self.manifest.seed, "partial": partial, "identity": identity, "progress": self.progress}
+
+
+def begin(method: str, corpus: Corpus, config: NeuralConfig, dev: Corpus | None, seed: int) -> tuple[Manifest, Corpus]:
+    """Return the manifest of the model to come, and the documents that have labels; a corpus that cannot be learnt
+    from is refused."""
+    for name, part in (("this corpus", corpus), ("dev", dev)):
+        if part is not None and part.texts is None:
+            raise DataError(f"{method} reads texts, and {name} has only features")
+    labelled = corpus.take(np.flatnonzero(np.diff(corpus.Y[:, : corpus.labels.n_labels].tocsr().indptr)))
+    if len(labelled) == 0:
+        raise DataError("no document has a label; there is nothing to learn")
+    manifest = Manifest(
+        method=method,
+        config=config.model_dump(mode="json"),
+        seed=seed,
+        n_labels=corpus.labels.n_labels,
+        n_documents=len(corpus),
+        data=corpus.fingerprint(),
+        details={"features": None, "dev": None if dev is None else dev.fingerprint()},
+    )
+    return manifest, labelled
+
+
+def identity_of(manifest: Manifest) -> dict[str, Any]:
+    """What makes two runs the same, so that one may go on with the other's checkpoints."""
+    same = {"config": manifest.config, "seed": manifest.seed, "data": manifest.data}
+    return {**same, "dev": manifest.details["dev"]}
 
 
 def prepare(
@@ -78,22 +104,8 @@ def prepare(
 
     `load` makes another encoder than the one of the settings, from the documents to train on.
     """
-    for name, part in (("this corpus", corpus), ("dev", dev)):
-        if part is not None and part.texts is None:
-            raise DataError(f"{method} reads texts, and {name} has only features")
     labels = corpus.labels
-    manifest = Manifest(
-        method=method,
-        config=config.model_dump(mode="json"),
-        seed=seed,
-        n_labels=labels.n_labels,
-        n_documents=len(corpus),
-        data=corpus.fingerprint(),
-        details={"features": None},
-    )
-    corpus = corpus.take(np.flatnonzero(np.diff(corpus.Y[:, : labels.n_labels].tocsr().indptr)))
-    if len(corpus) == 0:
-        raise DataError("no document has a label; there is nothing to learn")
+    manifest, corpus = begin(method, corpus, config, dev, seed)
     if dev is None:
         corpus, dev = hold_out(corpus, config.train.dev_fraction, seed, progress)
     torch.manual_seed(seed)

@@ -52,10 +52,6 @@ class Xttention(nn.Module):
         weights = self._weights(states, mask)  # (B, r, T)
         return torch.relu(self.mlp((weights @ states).flatten(1)))
 
-    def attend(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """(B, r, T): how much each aspect looks at each word; rows add up to 1, padding gets 0."""
-        return self._weights(self._states(ids, mask), mask)
-
     def _states(self, ids: Tensor, mask: Tensor) -> Tensor:
         """(B, T, 2u); packed, so that the backward direction begins at a text's last word and not at padding."""
         packed = pack_padded_sequence(self.words(ids), mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
@@ -63,6 +59,7 @@ class Xttention(nn.Module):
         return states
 
     def _weights(self, states: Tensor, mask: Tensor) -> Tensor:
+        """(B, r, T): how much each aspect looks at each word; rows add up to 1, padding gets 0."""
         logits = self.second(self.first(states).tanh()).transpose(1, 2)  # (B, r, T)
         weights: Tensor = logits.masked_fill(~mask.unsqueeze(1), -torch.inf).softmax(2)
         return weights
