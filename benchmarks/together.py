@@ -18,7 +18,7 @@ from typing import Any, get_args
 
 from benchmarks import machine
 from benchmarks.parts import label_fingerprint, read_parts
-from benchmarks.peers.score import COMPARED
+from benchmarks.peers.score import differences
 from benchmarks.sets import data_folder, locate
 from benchmarks.store import WIDTH, read_results, read_scored, write_result
 from xmtc.api import read_corpus
@@ -177,15 +177,7 @@ def _differences(members: dict[str, metrics.Statistics], joined: metrics.Statist
     pairs = [(ENSEMBLE, member) for member in members] + [(member, first) for member in others]
     found = []
     for one, other in pairs:
-        compared = bootstrap.compare({other: members[other], one: {**members, ENSEMBLE: joined}[one]})
-        scores = {
-            key: {
-                "difference": compared.differences[one][key].difference,
-                "interval": [compared.differences[one][key].low, compared.differences[one][key].high],
-                "decided": compared.differences[one][key].decided,
-            }
-            for key in COMPARED
-        }
+        scores = differences({**members, ENSEMBLE: joined}[one], members[other])
         found.append({"of": one, "minus": other, "scores": scores})
     return found
 

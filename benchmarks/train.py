@@ -112,6 +112,7 @@ def measure(job: Found, limits: Limits) -> dict[str, Any]:
         "model_mb": train["model_mb"],
         "machine": {"train": train["machine"], "rank": rank["machine"]},  # of the last session
         "reports": rank["reports"],
+        "stages": rank["stages"],
         "dev": rank.get("dev"),
     }
 

@@ -31,7 +31,7 @@ from xmtc.core.model import Model
 from xmtc.core.progress import SILENT
 from xmtc.core.ranking import Ranking
 from xmtc.data.read import splits
-from xmtc.linear.staged import StagedModel
+from xmtc.linear.staged import JointMatcher, StagedModel
 
 _ENCODERS = {
     "minilm": "MiniLM",
@@ -103,6 +103,7 @@ def rank(job: Found) -> Found:
         "most_rss_mb": memory,
         "data": {"test": corpus.fingerprint(), "test_documents": len(corpus)},
         "reports": {mode: _report(model, ranking, corpus, mode, intervals=True) for mode in ("known", "all")},
+        "stages": api.evaluate_stages(model, corpus, "known"),  # of a model of several
     }
     if job["hold_out"]:
         parts = read_parts(job["data"])
@@ -166,16 +167,19 @@ def _public(config: dict[str, Any]) -> dict[str, Any]:
 def _encoder_in_words(model: Model) -> str | None:
     """Which weights ran, such as "MiniLM, 6 layers, 48 tokens"; None for a method without an encoder.
 
-    Of a model in stages, what matches texts to clusters: an encoder, X-ttention, or a linear matcher.
+    Of a model in stages, what matches texts to clusters: an encoder or X-ttention, with a linear matcher or without, or
+    a linear matcher alone.
     """
     config = model.manifest.config
+    beside = ""
     if isinstance(model, StagedModel):
         if config["match"]["kind"] == "linear":
             return "a linear matcher"
+        beside = " and a linear matcher" if config["match"].get("linear") else ""
         if config["match"]["kind"] == "xttention":
             sizes = config["xttention"]
             return (
-                f"X-ttention, u = {sizes['hidden']}, r = {sizes['rows']}, MLP of {sizes['mlp']}, "
+                f"X-ttention{beside}, u = {sizes['hidden']}, r = {sizes['rows']}, MLP of {sizes['mlp']}, "
                 f"{config['words']['max_words']} words"
             )
     encoder = _find_encoder(model)
@@ -186,14 +190,14 @@ def _encoder_in_words(model: Model) -> str | None:
     settings = config["encoder"]
     name = Path(settings["name"]).name
     layers = f"{encoder.n_layers} layer{'s' if encoder.n_layers > 1 else ''}"
-    return f"{_ENCODERS.get(name, name)}, {layers}, {settings['max_length']} tokens"
+    return f"{_ENCODERS.get(name, name)}{beside}, {layers}, {settings['max_length']} tokens"
 
 
 def _find_encoder(model: Model) -> Any:
     """The encoder inside a model; of a model in stages, that of its first member's matcher."""
     if isinstance(model, StagedModel):
         matcher: Any = model.members[0].matcher
-        return matcher.network.body.encoder
+        return (matcher.neural if isinstance(matcher, JointMatcher) else matcher).network.body.encoder
     return getattr(getattr(model, "network", None), "encoder", None)
 
 

@@ -22,7 +22,7 @@ from benchmarks.train_run import _encoder_in_words, _version_in_words
 from xmtc import api
 from xmtc.core.errors import ModelError, XmtcError
 from xmtc.core.model import Model
-from xmtc.linear.staged import Member, StagedModel
+from xmtc.linear.staged import JointMatcher, Member, StagedModel
 from xmtc.neural.matcher import NeuralMatcher
 
 _WARM_UP = 20  # documents that are ranked before the clock runs
@@ -110,8 +110,9 @@ class Timed:
 
 
 def _watch_member(member: Member, laps: Laps) -> Member:
-    if isinstance(member.matcher, NeuralMatcher):
-        body = member.matcher.network.body
+    neural = member.matcher.neural if isinstance(member.matcher, JointMatcher) else member.matcher
+    if isinstance(neural, NeuralMatcher):
+        body = neural.network.body
         body.forward = Timed("encoder", body.forward, laps).forward  # type: ignore[method-assign]
     return replace(member, matcher=Timed("matching", member.matcher, laps))  # type: ignore[arg-type]
 

@@ -70,7 +70,8 @@ def test_differences_are_xmtc_minus_rival(results: Path) -> None:
     problem = Problem(results, "", "", sp.csr_matrix(np.tile([1, 0], (n, 1))), labels, 2 * n)
     ours = store.write_ranking("tiny", store.OURS, np.tile([0, 1], (n, 1)))
     theirs = store.write_ranking("tiny", "rival", np.tile([1, 0], (n, 1)))
-    found = score.score("tiny", problem, {"ranking": ours}, {"rival": {"ranking": theirs}, "broken": {"error": "no"}})
+    rivals = {"rival": {"ranking": theirs}, "broken": {"error": "no"}}
+    found = score.score("tiny", problem, {"ranking": ours}, rivals, results)
     assert found["rivals"]["rival"]["metrics"]["P@1"] == 0
     assert found["rivals"]["rival"]["differences"]["P@1"] == {
         "difference": 100.0,

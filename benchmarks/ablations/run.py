@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import scipy.sparse as sp
 
@@ -32,22 +34,19 @@ def train(job: Found) -> Found:
     with Clock() as clock:
         model = api.train(corpus, job["method"], job["config"], dev=dev if uses_dev else None, seed=job["seed"])
     model.save(job["model"])
-    details = model.manifest.details
     return {
         "seconds": clock.seconds,
         "labels": model.manifest.n_labels,
-        "clusters": details.get("clusters"),
-        # thousandths: a mean over thousands of labels is small, and results keep four digits behind the point
-        "curve": [
-            {"loss_thousandths": 1000 * entry["loss"], "dev": entry.get("dev")} for entry in details.get("curve") or ()
-        ],
+        "clusters": model.manifest.details.get("clusters"),
         "model_mb": folder_mb(job["model"]),
     }
 
 
 def rank(job: Found) -> Found:
-    """Load the model, rank the test documents in batches and some of them one by one, and score."""
+    """Load the model, or some of its members, rank the test documents in batches and some one by one, and score."""
     model = api.load(job["model"])
+    if job["members"]:
+        model = _some(model, job["members"])
     corpus = read_test(Path(job["data"]), Documents(**job["documents"]))
     first = corpus.take(range(min(_ALONE, len(corpus))))
     model.rank(first.texts or [], 5)  # what a process does but once is not counted
@@ -63,11 +62,27 @@ def rank(job: Found) -> Found:
     matching = api.evaluate_stages(model, corpus, "known").get("matching", ())[:1]  # of the first member
     stage = {f"matching {key}": member[key] for member in matching for key in ("P@1", "P@3", "P@5")}
     return {
+        # thousandths: a mean over thousands of labels is small, and results keep four digits behind the point
+        "curve": [
+            {"loss_thousandths": 1000 * entry["loss"], "dev": entry.get("dev")}
+            for entry in model.manifest.details.get("curve") or ()
+        ],
         "ms_in_batches": 1000 * together.seconds / len(corpus),
         "ms_one_by_one": median(alone),
         "metrics": {**report.metrics, **stage, **_disagreement(model, aligned), **_scope(model, aligned)},
         "n": report.n,
     }
+
+
+def _some(model: Any, members: list[int]) -> Any:
+    """The same model of three stages with some of its members."""
+    facts = [model.manifest.details["members"][i] for i in members]
+    details = {**model.manifest.details, "members": facts, "curve": facts[0]["curve"]}
+    return replace(
+        model,
+        manifest=replace(model.manifest, details=details),
+        members=tuple(model.members[i] for i in members),
+    )
 
 
 def _disagreement(model: Model, corpus: Corpus) -> dict[str, float]:

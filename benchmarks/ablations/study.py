@@ -41,6 +41,9 @@ class Arm:
     words: str  # in the tables
     method: str
     settings: Mapping[str, Any]  # nested, as `xmtc.train` takes them
+    of: str | None = None  # another arm, whose model holds this one's members: they are not trained again
+    members: tuple[int, ...] = ()  # which of its members these are
+    stride: int = 1  # its run has the study's seed times this: 3, to have the first seed of runs with three members
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,8 @@ class Claim:
     figures: tuple[str, ...]  # keys of metrics, such as P@1, and the names above
     published: tuple[Published, ...] = ()
     convergence: bool = False  # tell after which epoch the first arm's loss reaches the others' last
+    # tell by how many percent the first arm is better than the others; what the paper prints: table → figure → percent
+    relative: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

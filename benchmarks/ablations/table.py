@@ -120,7 +120,7 @@ def _claim(study: Study, claim: Claim, results: Results) -> list[str]:
         table(head, rows),
     ]
     told = [_convergence(first, other, results) for other in claim.arms[1:] if claim.convergence]
-    return parts + ["\n".join(told)] * bool(told)
+    return parts + _relative(claim, results) + ["\n".join(told)] * bool(told)
 
 
 def _arm_row(words: str, arm: str, claim: Claim, runs: Mapping[int, Mapping[str, Any]]) -> list[str]:
@@ -139,21 +139,54 @@ def _arm_row(words: str, arm: str, claim: Claim, runs: Mapping[int, Mapping[str,
 
 
 def _difference_row(first: str, other: str, claim: Claim, results: Results) -> list[str]:
-    shared = [seed for seed in results[first] if seed in results[other]]
-    cells = [f"`{first}` − `{other}`", str(len(shared))]
-    pairs = [(figures_of(results[first][seed]), figures_of(results[other][seed])) for seed in shared]
-    for figure in claim.figures:
+    cells = [f"`{first}` − `{other}`", *_differences(claim.figures, _pairs(first, other, results))]
+    for published in claim.published:
+        printed = published.figures
+        known = _printed(published, claim) if first in printed and other in printed else []
+        cells.append(" / ".join(signed(printed[first][figure] - printed[other][figure]) for figure in known) or "–")
+    return cells
+
+
+def _relative(claim: Claim, results: Results) -> list[str]:
+    """A table of the first arm's relative improvements, (ours − theirs) / theirs in percent; none if not asked for."""
+    if not claim.relative:
+        return []
+    first = claim.arms[0]
+    rows = [
+        [f"`{first}` over `{other}`", *_differences(claim.figures, _pairs(first, other, results), relative=True)]
+        for other in claim.arms[1:]
+    ]
+    rows += [
+        [f"paper, {where}", "", *(signed(printed[figure]) if figure in printed else "–" for figure in claim.figures)]
+        for where, printed in claim.relative.items()
+    ]
+    return [table(["improvement in percent", "seeds", *claim.figures], rows)]
+
+
+def _pairs(first: str, other: str, results: Results) -> list[tuple[dict[str, float], dict[str, float]]]:
+    """The figures of both arms, of each seed that both have."""
+    return [
+        (figures_of(results[first][seed]), figures_of(results[other][seed]))
+        for seed in results[first]
+        if seed in results[other]
+    ]
+
+
+def _differences(
+    figures: Sequence[str], pairs: Sequence[tuple[dict[str, float], dict[str, float]]], relative: bool = False
+) -> list[str]:
+    """How many seeds there are, and the difference in each figure, or the improvement in percent."""
+    cells = [str(len(pairs))]
+    for figure in figures:
         both = [(a[figure], b[figure]) for a, b in pairs if figure in a and figure in b]
+        if relative:
+            both = [(100 * (a - b) / b, 0.0) for a, b in both if b > 0]
         if not both:
             cells.append("–")
             continue
         difference, half, decided = compare([a for a, _ in both], [b for _, b in both])
         told = signed(difference) + (f" ± {half:.2f}" if half is not None else "")
         cells.append(told if decided else f"{told} undecided")
-    for published in claim.published:
-        printed = published.figures
-        known = _printed(published, claim) if first in printed and other in printed else []
-        cells.append(" / ".join(signed(printed[first][figure] - printed[other][figure]) for figure in known) or "–")
     return cells
 
 
@@ -180,7 +213,9 @@ def _what_ran(study: Study, results: Results, stale: list[str]) -> str:
     for arm in study.arms:
         runs = results[arm.name]
         settings = [setting for setting in flatten(arm.settings) if setting not in shared[arm.method]]
-        if runs:
+        if runs and arm.of is not None:
+            told = f"ranked by member{'s' * (len(arm.members) > 1)} {_numbers(arm.members)} of `{arm.of}`"
+        elif runs:
             seconds = mean(result["seconds"]["train"] for result in runs.values())
             peak = max(result["peak_rss_mb"]["train"] for result in runs.values())
             others = [result["machine"]["train"]["others_cores"] for result in runs.values()]
@@ -211,6 +246,10 @@ def _shared(study: Study) -> dict[str, list[str]]:
         own = flatten(arm.settings)
         shared[arm.method] = [setting for setting in shared.get(arm.method, own) if setting in own]
     return shared
+
+
+def _numbers(members: Sequence[int]) -> str:
+    return ", ".join(str(member + 1) for member in members)
 
 
 def _listed(settings: Sequence[str]) -> str:

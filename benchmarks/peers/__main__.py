@@ -11,6 +11,7 @@ large set: it runs only when --only names it, and wants a longer --timeout.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import sys
@@ -61,14 +62,14 @@ def _run_set(name: str, folder: Path, chosen: list[Rival], work: Path, options: 
         known[rival.name] = _run_rival(name, rival, problem, work, options)
         print(f"{name}: {rival.title}: {known[rival.name].get('error', 'done')}", flush=True)
     rivals = {rival: known[rival] for rival in RIVALS if rival in known}
-    path = write_result("peers", name, score(name, problem, linear, rivals))
+    path = write_result("peers", name, score(name, problem, linear, rivals, folder))
     print(f"{name}: → {path.relative_to(machine.ROOT)}")
 
 
 def _run_rival(name: str, rival: Rival, problem: Problem, work: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Install, train and rank; return what was found, or how far it came and the error."""
     record: dict[str, Any] = {
-        "title": rival.title,
+        "title": rival.title_on(name),
         "settings": rival.settings_of(name),
         "notes": list(rival.notes),
         "facts": machine.facts(options.threads, options.seed),
@@ -82,7 +83,7 @@ def _run_rival(name: str, rival: Rival, problem: Problem, work: Path, options: a
         "threads": options.threads,
         "seed": options.seed,
         "settings": rival.settings_of(name),
-        "encoder": None if rival.encoder is None else resolve(rival.encoder),
+        "encoder": rival.encoder and _encoder(rival.encoder, rival.settings_of(name)["layers"], work / "encoders"),
     }
     shutil.rmtree(model, ignore_errors=True)  # an earlier run's
     limits = Limits(options.timeout, options.patience)
@@ -96,6 +97,19 @@ def _run_rival(name: str, rival: Rival, problem: Problem, work: Path, options: a
     record["facts"] |= {key: record["train"].pop(key) for key in ("python", "packages")}
     record["ranking"] = write_ranking(name, rival.name, np.load(top, allow_pickle=False))
     return record
+
+
+def _encoder(name: str, layers: int | None, work: Path) -> str:
+    """Return the folder of an encoder, or of one that is its first layers: a rival takes a folder as it is."""
+    whole = Path(resolve(name))
+    if layers is None:
+        return str(whole)
+    folder = work / f"{whole.name}-{layers}"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(whole, folder)
+    config = json.loads((whole / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": layers}))
+    return str(folder)
 
 
 def _choose(only: str | None) -> list[Rival]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.process import PhaseError, one_line
+from xmtc.catalogue import read_recipe
 
 _PATIENCE = 1800  # seconds that an installation may take
 
@@ -27,6 +28,7 @@ class Rival:
     slow: bool = False  # runs only when it is named
     C: tuple[float, ...] = ()  # those that benchmarks.peers.choose tries, where its C is chosen
     by_set: dict[str, dict[str, Any]] = field(default_factory=dict)  # set → its settings there, over the others
+    beside: dict[str, str] = field(default_factory=dict)  # set → recipe of ours that reads and learns as it does
 
     @property
     def module(self) -> str:
@@ -37,7 +39,36 @@ class Rival:
         """Its settings on a set."""
         return {**self.settings, **self.by_set.get(name, {})}
 
+    def run_beside(self, name: str) -> str:
+        """The name of the result of benchmarks.train that it stands beside."""
+        return self.beside[name].replace("/", "-") + "-0"
 
+    def title_on(self, name: str) -> str:
+        """Its title, with what it reads on a set."""
+        if self.encoder is None:
+            return self.title
+        settings = self.settings_of(name)
+        return f"{self.title}, {settings['layers'] or 'all'} layers, {settings['truncate_length']} tokens"
+
+
+def _as_in(recipe: str) -> dict[str, Any]:
+    """The settings of PECOS XR-Transformer that make it read and learn as a recipe's matcher does."""
+    settings = read_recipe(recipe)[1]
+    return {
+        "layers": settings["encoder"].get("layers"),
+        "truncate_length": settings["encoder"]["max_length"],
+        "num_train_epochs": settings["train"]["epochs"],
+        "batch_size": settings["train"]["batch_size"],
+        "learning_rate": settings["rate"]["encoder"],
+    }
+
+
+_BESIDE = {
+    "cooking": "xbert/cooking-cpu",
+    "tate": "xbert/tate-v3-cpu",
+    "eurlex57k": "xbert/eurlex57k-v3-cpu",
+    "pydocs": "xbert/pydocs-cpu",
+}
 _AROUND_1 = (0.25, 0.5, 1.0, 2.0)  # 1 is the default of most
 
 RIVALS = {
@@ -68,29 +99,21 @@ RIVALS = {
         ),
         Rival(
             "pecos-xrt",
-            "PECOS XR-Transformer on MiniLM, 6 layers",
+            "PECOS XR-Transformer on MiniLM",
             # it imports what later versions of transformers no longer have
             ("torch==2.13.0", "libpecos", "transformers==4.46.3"),
             "from pecos.xmc.xtransformer.model import XTransformer",
-            {
-                "num_train_epochs": 2,
-                "batch_size": 32,
-                "learning_rate": 2e-4,
-                "beam_size": 10,
-            },
+            {"beam_size": 10},
             (
                 "it reads the texts too: tokenizing and its encoder are part of its times",
+                "layers, tokens, epochs, batches and rate are those of the recipe for xbert",
                 "its epochs are those of each level of its label tree",
-                "its learning rate is that of recipes/xbert/*-cpu, for its layers over clusters too",
+                "its learning rate is that of its layers over clusters too",
             ),
             encoder="minilm",
             slow=True,
-            by_set={  # as in recipes/xbert/*-cpu
-                "cooking": {"truncate_length": 32},
-                "tate": {"truncate_length": 48},
-                "eurlex57k": {"truncate_length": 128},
-                "pydocs": {"truncate_length": 64},
-            },
+            by_set={name: _as_in(recipe) for name, recipe in _BESIDE.items()},
+            beside=_BESIDE,
         ),
         Rival(
             "napkinxc",

@@ -6,13 +6,16 @@ interval of a paired bootstrap over test documents.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.parts import label_fingerprint, read_parts
 from benchmarks.peers.export import Problem
-from benchmarks.store import OURS, read_ranking
+from benchmarks.peers.rivals import RIVALS
+from benchmarks.store import OURS, read_ranking, read_result
 from xmtc.core import bootstrap, metrics
 from xmtc.core.errors import ConfigError
 from xmtc.core.ranking import Ranking
@@ -23,18 +26,24 @@ COMPARED = (
 )
 
 
-def score(name: str, problem: Problem, linear: dict[str, Any], rivals: dict[str, Any]) -> dict[str, Any]:
-    """Return the whole result of a set: every rival's record, with its scores and xmtc's differences to it."""
+def score(name: str, problem: Problem, linear: dict[str, Any], rivals: dict[str, Any], data: Path) -> dict[str, Any]:
+    """Return the whole result of a set: every rival's record, with its scores and xmtc's differences to it.
+
+    data: the set's folder.
+    """
     ours = read_ranking(name, OURS, linear["ranking"]["sha256"])
     if ours is None:
         raise ConfigError(f"xmtc's ranking of {name} is missing; run python -m benchmarks.linear {name} again")
     own = gather(ours, problem)
     scored = {}
     for rival, record in rivals.items():
-        kept = {key: value for key, value in record.items() if key not in ("metrics", "differences")}
+        kept = {key: value for key, value in record.items() if key not in ("metrics", "differences", "beside")}
         theirs = read_ranking(name, rival, record["ranking"]["sha256"]) if "ranking" in record else None
         if theirs is not None:
-            kept.update(compare(own, gather(theirs, problem)))
+            gathered = gather(theirs, problem)
+            kept.update(compare(own, gathered))
+            if rival in RIVALS and name in RIVALS[rival].beside:
+                kept.update(_beside(name, RIVALS[rival].run_beside(name), problem, gathered, data))
         elif "error" not in record:
             kept["error"] = "its ranking is missing; run it again"
         scored[rival] = kept
@@ -56,15 +65,45 @@ def gather(ids: NDArray[np.int32], problem: Problem) -> metrics.Statistics:
 
 def compare(own: metrics.Statistics, theirs: metrics.Statistics) -> dict[str, Any]:
     """Return a rival's scores, and ours minus them with paired intervals."""
-    found = bootstrap.compare({"rival": theirs, OURS: own})
+    return {"metrics": bootstrap.point(theirs), "differences": differences(own, theirs)}
+
+
+def differences(one: metrics.Statistics, other: metrics.Statistics) -> dict[str, Any]:
+    """Return one's scores minus the other's, with paired intervals."""
+    found = bootstrap.compare({"other": other, "one": one}).differences["one"]
     return {
-        "metrics": found.values["rival"],
-        "differences": {
-            key: {
-                "difference": found.differences[OURS][key].difference,
-                "interval": [found.differences[OURS][key].low, found.differences[OURS][key].high],
-                "decided": found.differences[OURS][key].decided,
-            }
-            for key in COMPARED
-        },
+        key: {
+            "difference": found[key].difference,
+            "interval": [found[key].low, found[key].high],
+            "decided": found[key].decided,
+        }
+        for key in COMPARED
+    }
+
+
+def _beside(name: str, run: str, problem: Problem, theirs: metrics.Statistics, data: Path) -> dict[str, Any]:
+    """Return what a stored run of ours adds to a rival's record: its name, how many documents it trained on, and itself
+    − the rival, on the same test documents; nothing where it did not run, or on other documents.
+
+    A run that held dev out of train has fewer labels, which stand in another order.
+    """
+    found = read_result(f"train/{name}", run)
+    if found is None or found["data"]["test"] != problem.test:
+        return {}
+    ours = read_ranking(name, f"{run}.test", found["rankings"]["test"]["sha256"])
+    if ours is None:
+        raise ConfigError(f"the test ranking of {run} is missing; run benchmarks.train again")
+    if found["data"]["train"] != problem.train:
+        labels = read_parts(data).train.labels
+        if label_fingerprint(labels) != found["data"]["label_ids"]:
+            return {}
+        entries = np.array([problem.labels.position[id] for id in labels.ids[: labels.n_labels]], dtype=np.int32)
+        ours = np.where(ours < 0, -1, entries[ours])
+    return {
+        "beside": {
+            "run": run,
+            "title": found["title"],
+            "documents": found["data"]["train_documents"],
+            "differences": differences(gather(ours, problem), theirs),
+        }
     }

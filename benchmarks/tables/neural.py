@@ -20,6 +20,8 @@ def neural_sections(name: str) -> list[str]:
     if not runs:
         return []
     parts = ["### Neural methods and ensembles", _how(runs), _score_table(runs, ensembles)]
+    if any(_matching(run) for run in runs.values()):
+        parts += ["#### Matching clusters", _matching_table(runs)]
     for ensemble in ensembles.values():
         parts += [f"#### {_weighted(ensemble)}", _difference_table(ensemble)]
     if any(run["curve"] for run in runs.values()):
@@ -76,6 +78,26 @@ def _score_table(runs: Runs, ensembles: Runs) -> str:
 
 def _row(title: str, report: dict[str, Any], seconds: float, size: float) -> list[str]:
     return [title, *(f"{report['metrics'][key]:.2f}" for key in SCORES), f"{seconds:,.1f}", f"{size:.1f}"]
+
+
+def _matching(run: dict[str, Any]) -> list[dict[str, Any]]:
+    """What was measured of the matching stage of each member; nothing of other methods, and of runs before it was."""
+    return list(run.get("stages", {}).get("matching", ()))
+
+
+def _matching_table(runs: Runs) -> str:
+    """One row a member: how well it finds clusters, and how many of the true labels lie in those retrieved."""
+    rows = [
+        [
+            f"`{run['name']}`",
+            f"{member['vectors']}, seed {member['seed']}",
+            *(f"{member[key]:.2f}" for key in ("P@1", "P@3", "P@5")),
+            f"{member['recall']:.2f} in {member['beam']} of {member['clusters']:,}",
+        ]
+        for run in runs.values()
+        for member in _matching(run)
+    ]
+    return table(["run", "member", "cluster P@1", "P@3", "P@5", "recall of true labels, in clusters"], rows)
 
 
 def _weighted(ensemble: dict[str, Any]) -> str:

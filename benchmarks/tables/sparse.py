@@ -23,6 +23,14 @@ def sparse_sections(linear: dict[str, Any], rivals: dict[str, Any]) -> list[str]
     compared = [record for record in rivals.values() if "differences" in record]
     if compared:
         parts += ["### xmtc linear − rival", _difference_table(compared)]
+    for record in compared:
+        if "beside" in record:
+            beside = record["beside"]
+            rows = [[SCORES.get(key, key), difference(found)] for key, found in beside["differences"].items()]
+            fewer = linear["data"]["train_documents"] - beside["documents"]
+            parts += [f"### xmtc {beside['run']} − rival", table([beside["title"] + " −", record["title"]], rows)]
+            if fewer:
+                parts.append(f"Its dev documents, {fewer:,}, were held out of train; the rival trained on all.")
     parts += ["### xmtc linear, both truths", _interval_table(linear), "### What ran", _what_ran(linear, rivals)]
     return parts
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 pytest.importorskip("torch", reason="neural arms need torch")
 
-from benchmarks import store
+from benchmarks import process, store
 from benchmarks.ablations import lightxml, run, schedule, table
 from benchmarks.ablations.documents import read_test, read_training
 from benchmarks.ablations.study import (
@@ -133,6 +134,35 @@ def test_seed_by_seed_and_only_what_is_missing_or_changed(home: Path, monkeypatc
     assert fill(fewer) == ["light-0", "linear-0", "light-1", "linear-1"]
 
 
+def test_an_arm_that_is_part_of_another_is_ranked_by_its_members(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_native(home / "tiny", {"train": 100, "test": 40})
+    settings = {"match": {"kind": "linear"}, "cluster": {"vectors": ["pifa"], "count": 4}, "search": {"beam": 1}}
+    both = Arm("both", "two", "xbert", {**settings, "cluster": {**settings["cluster"], "seeds": 2}})
+    alone = Arm("alone", "one", "xbert", settings)
+    study = replace(
+        build_study(), arms=(both, replace(alone, name="second", of="both", members=(1,)), alone), claims=()
+    )
+    phases = []
+
+    def watched(python: str, module: str, phase: str, job: dict[str, Any], limits: Limits) -> dict[str, Any]:
+        phases.append(phase)
+        return process.run(python, module, phase, job, limits)
+
+    monkeypatch.setattr(schedule, "run", watched)
+    assert schedule.fill(study, folder, study.choose(["both", "second"]), [0], LIMITS, threads=1) == []
+    assert phases == ["train", "rank", "rank"]
+    assert schedule.fill(study, folder, study.choose(["alone"]), [1], LIMITS, threads=1) == []
+    apart = replace(study, arms=(replace(both, name="first", of="both", members=(0,)), both, replace(alone, stride=2)))
+    assert schedule.fill(apart, folder, apart.choose(["first", "alone"]), [2], LIMITS, threads=1) == []
+    runs = ("second-0", "alone-1", "first-2", "alone-2")
+    found = [json.loads((home / f"results/ablations/paper/{run}.json").read_text()) for run in runs]
+    assert found[0]["metrics"] == found[1]["metrics"]  # members of a run with seed s have the seeds 2 s and 2 s + 1
+    assert found[2]["metrics"] == found[3]["metrics"]
+    assert found[0]["metrics"]["matching P@1"] > 0
+    page = "\n".join(table.tables_of(study))
+    assert "ranked by member 2 of `both`." in page
+
+
 def test_a_failing_run_is_told_and_the_next_goes_on(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_native(home / "tiny", {"train": 100, "test": 40})
     study = build_study()
@@ -185,6 +215,21 @@ def test_what_three_seeds_decide(home: Path, ours: list[float], difference: floa
     assert "| +4.50 |" in page  # the paper's own difference
     assert "LightXML on a tiny BERT, 60 documents of tiny." in page
     assert f"| theirs (`linear`) | {len(ours) + 1} |" in page
+
+
+def test_relative_improvements_stand_beside_the_papers(home: Path) -> None:
+    study = build_study()
+    (claim,) = study.claims
+    told = replace(claim, figures=("P@1",), convergence=False, relative={"Table 4, ours": {"P@1": 4.78}})
+    study = replace(study, claims=(told,))
+    for seed, (ours, theirs) in enumerate([(44.0, 40.0), (57.0, 50.0), (24.0, 20.0)]):
+        _write(study, "light", seed, ours)
+        _write(study, "linear", seed, theirs)
+    page = "\n".join(table.tables_of(study))
+    half = 4.302653 * 5.033223 / math.sqrt(3)  # 10, 14 and 20 %: their standard deviation, and Student's t
+    assert f"| `light` over `linear` | 3 | +14.67 ± {half:.2f} |" in page
+    assert "| paper, Table 4, ours |  | +4.78 |" in page
+    assert "improvement in percent" not in "\n".join(table.tables_of(build_study()))
 
 
 def test_arms_that_the_paper_prints_nothing_of(home: Path) -> None:

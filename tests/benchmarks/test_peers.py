@@ -8,17 +8,22 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from benchmarks.machine import ROOT
+from benchmarks.parts import label_fingerprint, read_parts
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers import choose, race
 from benchmarks.peers.drivers.job import percentiles, texts
 from benchmarks.peers.export import export
 from benchmarks.peers.rivals import OURS, RIVALS, ready
+from benchmarks.peers.score import score
 from benchmarks.sets import SETS
-from benchmarks.store import read_result
+from benchmarks.store import OURS as OURS_NAME
+from benchmarks.store import read_result, write_ranking, write_result
+from tests.tiny import build_tiny
 from xmtc.api import read_corpus
 from xmtc.catalogue import read_settings
 from xmtc.core.corpus import Corpus
@@ -36,12 +41,29 @@ def test_every_rival_has_a_driver(name: str) -> None:
     assert (ROOT / "benchmarks" / "peers" / "drivers" / f"{RIVALS[name].module}.py").is_file()
 
 
-def test_the_transformer_reads_as_much_of_every_set_as_xbert() -> None:
-    lengths = {name: settings["truncate_length"] for name, settings in RIVALS["pecos-xrt"].by_set.items()}
-    recipes = ROOT / "src" / "xmtc" / "recipes" / "xbert"
-    assert lengths.keys() == set(SETS)
-    for name, length in lengths.items():
-        assert f"max_length = {length}\n" in (recipes / f"{name}-cpu.toml").read_text()
+def test_the_transformer_reads_and_learns_as_xbert_does() -> None:
+    by_set = RIVALS["pecos-xrt"].by_set
+    assert by_set.keys() == set(SETS)
+    assert by_set["tate"] == {
+        "layers": 3,
+        "truncate_length": 32,
+        "num_train_epochs": 1,
+        "batch_size": 64,
+        "learning_rate": 2e-4,
+    }
+    assert by_set["cooking"]["layers"] is None
+
+
+def test_a_rivals_encoder_can_be_cut(tmp_path: Path) -> None:
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    encoder = build_tiny("bert", tmp_path / "encoder", ["sugar beet"])
+    whole = transformers.AutoModel.from_pretrained(encoder)
+    assert peers._encoder(str(encoder), None, tmp_path) == str(encoder)
+    cut = transformers.AutoModel.from_pretrained(peers._encoder(str(encoder), 1, tmp_path))
+    assert cut.config.num_hidden_layers == 1 < whole.config.num_hidden_layers
+    first = [name for name in cut.state_dict() if "layer.0." in name]
+    assert first
+    assert all(torch.equal(cut.state_dict()[name], whole.state_dict()[name]) for name in first)
 
 
 def test_texts_are_those_of_the_rows(tmp_path: Path) -> None:
@@ -58,6 +80,45 @@ def test_texts_are_those_of_the_rows(tmp_path: Path) -> None:
     assert texts(job, "train") == ["fish net beet", "sugar «beet» sugar"]
     assert texts(job, "test") == ["beet of sugar"]
     assert sp.load_npz(problem.folder / "X.train.npz").shape[0] == 2
+
+
+@pytest.mark.parametrize("trained_on", ["all", "less dev", "others"])
+def test_the_transformer_is_compared_with_xbert_on_the_same_documents(
+    trained_on: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchmarks.store.RESULTS", tmp_path / "results")
+    names = [f"l{i:02}" for i in range(40)]
+    for split in ("train", "test"):
+        lines = [json.dumps({"text": f"{label} and", "labels": [label]}) for label in names]
+        (tmp_path / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
+    problem = export(tmp_path, tmp_path / "problem", write=False)
+    right = np.array([[problem.labels.position[name]] for name in names], dtype=np.int32)
+    wrong, half = (right + 1) % 40, np.where(right < 20, right, (right + 1) % 40)
+    linear = {"ranking": write_ranking("tate", OURS_NAME, wrong)}
+    record = {"title": "XRT", "ranking": write_ranking("tate", "pecos-xrt", half)}
+    data = {"train": problem.train, "test": problem.test, "train_documents": 40}
+    ours = right
+    if trained_on != "all":
+        parts = read_parts(tmp_path)  # two documents, and their labels, are held out
+        rankable = parts.train.labels.ids[: parts.train.labels.n_labels]
+        ours = np.array([[rankable.index(name) if name in rankable else -1] for name in names], dtype=np.int32)
+        known = label_fingerprint(parts.train.labels) if trained_on == "less dev" else "others"
+        data = {**data, **parts.about(), "label_ids": known}
+    run = RIVALS["pecos-xrt"].run_beside("tate")
+    rankings = {"test": write_ranking("tate", f"{run}.test", ours)}
+    write_result("train/tate", run, {"title": "X-BERT", "data": data, "rankings": rankings})
+
+    found = score("tate", problem, linear, {"pecos-xrt": record}, tmp_path)["rivals"]["pecos-xrt"]
+
+    assert run == "xbert-tate-v3-cpu-0"
+    assert found["metrics"]["P@1"] == 50
+    assert found["differences"]["P@1"]["difference"] == -50
+    expected = {"all": (50, 40), "less dev": (45, 38)}.get(trained_on)
+    assert ("beside" in found) == (expected is not None)
+    if expected is not None:
+        beside = found["beside"]
+        assert (beside["differences"]["P@1"]["difference"], beside["documents"]) == expected
+        assert beside["title"] == "X-BERT"
 
 
 def test_xmtc_runs_like_its_rivals_but_in_this_environment(tmp_path: Path) -> None:

@@ -10,12 +10,14 @@ import pytest
 pytest.importorskip("torch", reason="neural matchers need torch")
 
 from benchmarks import train, train_run
+from benchmarks.tables import neural
 from tests.benchmarks.sets import all_texts, documents
 from tests.tiny import build_tiny
 from xmtc import api
 from xmtc.core.config import merge
 from xmtc.core.corpus import Corpus
 
+LINEAR = {"kind": "linear"}
 SMALL: dict[str, Any] = {
     "cluster": {"count": 4, "vectors": ["pifa"]},
     "tfidf": {"min_df": 1},
@@ -31,20 +33,21 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("kind", "cluster", "title"),
+    ("match", "cluster", "title"),
     [
-        ("bert", {}, "X-BERT on tiny-bert, 2 layers, 16 tokens, 2 epochs"),
-        ("xttention", {}, "X-BERT on X-ttention, u = 8, r = 2, MLP of 16, 20 words, 2 epochs"),
-        ("linear", {}, "X-BERT on a linear matcher"),
-        ("linear", {"vectors": ["text"], "seeds": 3}, "X-BERT v1 on a linear matcher"),
-        ("linear", {"seeds": 3}, "X-BERT v2 on a linear matcher"),
-        ("linear", {"vectors": ["text", "pifa"], "seeds": 3}, "X-BERT v3 on a linear matcher"),
-        ("linear", {"seeds": 2}, "X-BERT (2 by pifa) on a linear matcher"),
+        ({"kind": "bert"}, {}, "X-BERT on tiny-bert, 2 layers, 16 tokens, 2 epochs"),
+        ({"linear": 0.5}, {}, "X-BERT on tiny-bert and a linear matcher, 2 layers, 16 tokens, 2 epochs"),
+        ({"kind": "xttention"}, {}, "X-BERT on X-ttention, u = 8, r = 2, MLP of 16, 20 words, 2 epochs"),
+        (LINEAR, {}, "X-BERT on a linear matcher"),
+        (LINEAR, {"vectors": ["text"], "seeds": 3}, "X-BERT v1 on a linear matcher"),
+        (LINEAR, {"seeds": 3}, "X-BERT v2 on a linear matcher"),
+        (LINEAR, {"vectors": ["text", "pifa"], "seeds": 3}, "X-BERT v3 on a linear matcher"),
+        (LINEAR, {"seeds": 2}, "X-BERT (2 by pifa) on a linear matcher"),
     ],
 )
-def test_title_says_what_ran(encoder: Path, kind: str, cluster: dict[str, Any], title: str) -> None:
+def test_title_says_what_ran(encoder: Path, match: dict[str, Any], cluster: dict[str, Any], title: str) -> None:
     texts, lists = zip(*documents(60, 0), strict=True)
-    given = {"match": {"kind": kind}, "encoder": {"name": str(encoder), "max_length": 16}, "cluster": cluster}
+    given = {"match": match, "encoder": {"name": str(encoder), "max_length": 16}, "cluster": cluster}
     model = api.train(Corpus.from_lists(texts, lists), "xbert", merge(SMALL, given))
     result = {
         "method": "xbert",
@@ -55,6 +58,19 @@ def test_title_says_what_ran(encoder: Path, kind: str, cluster: dict[str, Any], 
     }
     assert train.title(result) == title
     assert train_run._public(model.manifest.config)["encoder"]["name"] == "tiny-bert"
+
+
+def test_the_matching_stage_stands_in_the_table() -> None:
+    texts, lists = zip(*documents(60, 0), strict=True)
+    corpus = Corpus.from_lists(texts, lists)
+    model = api.train(corpus, "xbert", merge(SMALL, {"match": {"kind": "linear"}, "cluster": {"seeds": 2}}))
+    stages = api.evaluate_stages(model, corpus, "known")
+    runs = {name: {"name": name, "stages": found} for name, found in (("x", stages), ("linear", {}))}
+    rows = neural._matching_table({**runs, "old": {"name": "old"}}).splitlines()[2:]
+    assert len(rows) == 2  # members of x; others have none
+    for row, member in zip(rows, stages["matching"], strict=True):
+        assert row.startswith(f"| `x` | pifa, seed {member['seed']} | {member['P@1']:.2f} |")
+        assert row.endswith(f"| {member['recall']:.2f} in 10 of 4 |")
 
 
 def test_methods_without_stages_keep_their_words() -> None:
