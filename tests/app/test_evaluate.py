@@ -85,7 +85,7 @@ def test_comparison_table(model: Path, other_model: Path, data: Path, tmp_path: 
     assert rows[1][3] == "+0.00"
     assert rows[2][-1] == "worse"
     assert rows[2][3].startswith("-")
-    assert "propensity A = 0.55, B = 1.5, N = 120 training documents" in result.out
+    assert "propensity A = 0.55, B = 1.5, N = 120 training documents" in " ".join(result.out.split())
 
 
 def test_comparison_needs_two_models(model: Path, data: Path) -> None:
