@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 torch = pytest.importorskip("torch", reason="xbert needs torch")
 
@@ -168,6 +169,26 @@ def test_one_folder_holds_all_members(ensemble, tmp_path):
     assert again.stages(documents(seed=1)) == ensemble.stages(documents(seed=1))
     assert len(list((tmp_path / "model").glob("member-*"))) == 4
     assert len(list((tmp_path / "model").rglob("tfidf"))) == 1
+
+
+def test_words_that_nobody_trains_are_held_once(settings, tmp_path):
+    given = {"encoder": {"freeze_words": True}, "cluster": {"vectors": ["text", "pifa"]}, "train": {"epochs": 1}}
+    model = xmtc.train(documents(), "xbert", merge(settings, given))
+    texts = list(documents(seed=1).texts)
+    before = model.rank(texts, 5)
+    for generation in ("one", "two"):  # what was loaded can be saved again
+        model.save(tmp_path / generation)
+        model = xmtc.load(tmp_path / generation)
+        first, second = (member.matcher.network.body.encoder.embed_words().weight for member in model.members)
+        assert first is second
+        words = load_file(tmp_path / generation / "encoder" / "words.safetensors")["weight"]
+        assert np.array_equal(words, first.numpy())
+        for i in range(2):
+            weights = load_file(tmp_path / generation / f"member-{i}" / "network.safetensors")
+            assert words.shape not in [array.shape for array in weights.values()]
+        after = model.rank(texts, 5)
+        assert after.labels.tobytes() == before.labels.tobytes()
+        assert after.scores.tobytes() == before.scores.tobytes()
 
 
 def test_each_encoder_reads_a_text_once(settings):

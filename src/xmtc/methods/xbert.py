@@ -43,7 +43,7 @@ from xmtc.linear.solver import SolverConfig
 from xmtc.linear.staged import EnsembleConfig, JointMatcher, LinearMatcher, Matcher, Member, StagedModel
 from xmtc.linear.tree import TreeConfig, train_tree
 from xmtc.neural.checkpoint import Checkpoints
-from xmtc.neural.encoder import load_encoder, restore_encoder
+from xmtc.neural.encoder import load_encoder
 from xmtc.neural.label_encoding import LabelEncoding, check_encoders
 from xmtc.neural.matcher import (
     ClusterMatcher,
@@ -53,6 +53,8 @@ from xmtc.neural.matcher import (
     PooledEncoderConfig,
     RateConfig,
     TextReader,
+    load_network,
+    load_reader,
 )
 from xmtc.neural.matcher_training import cluster_scorer, train_matcher
 from xmtc.neural.prepare import NeuralConfig, begin, identity_of
@@ -118,9 +120,8 @@ def uses_dev(config: Config) -> bool:
 def load(reader: FolderReader) -> StagedModel:
     """Rebuild a model from its folder; neither hub nor cache is needed."""
     config = Config.model_validate(reader.manifest.config)
-    text_reader = None
-    if config.match.kind == "xttention":
-        text_reader = TextReader(Words.from_arrays(reader.arrays("words"), config.words.max_words), None)
+    neural = config.match.kind != "linear"
+    text_reader = load_reader(reader, config.match, config.encoder, config.words) if neural else None
     members = []
     for i, facts in enumerate(reader.manifest.details["members"]):
         linear = None
@@ -128,19 +129,9 @@ def load(reader: FolderReader) -> StagedModel:
             tree = LinearTree.from_parts(reader.arrays(f"member-{i}/matcher"), facts["matcher"])
             linear = _linear(tree, config)
         network = None
-        if config.match.kind != "linear":
-            weights = {k: torch.from_numpy(array) for k, array in reader.tensors(f"member-{i}/network").items()}
-            body: PooledEncoder | Xttention
-            if config.match.kind == "bert":
-                encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder)
-                text_reader = TextReader(tokenizer, encoder)
-                body = PooledEncoder(encoder, config.encoder.mean)
-            else:
-                n_words, width = weights["body.words.weight"].shape
-                body = Xttention(n_words, width, config.xttention)
-            network = ClusterMatcher(body, facts["clusters"], config.match)
-            network.load_state_dict(weights)
-            network.eval()
+        if text_reader is not None:
+            sizes = (config.match, config.encoder, config.xttention)
+            network = load_network(reader, f"member-{i}", text_reader, facts["clusters"], *sizes)
         matcher = _join(network, linear, config)
         partition = Partition(reader.arrays(f"member-{i}/index")["parents"], facts["clusters"])
         ranker = LinearTree.from_parts(reader.arrays(f"member-{i}/ranker"), facts["ranker"])
@@ -269,7 +260,8 @@ class _Run:
         words = None if self.reader is None else self.reader.tokenizer
         if not isinstance(words, Words):
             self.progress.stage("loading the encoder")
-            return PooledEncoder(load_encoder(config.encoder)[0], config.encoder.mean)
+            shared = None if self.reader is None else self.reader.frozen_words
+            return PooledEncoder(load_encoder(config.encoder)[0], config.encoder.mean, shared)
         vectors = torch.from_numpy(fill_vectors(self.known_words, len(words), config.words.width, seed))
         body = Xttention(vectors.shape[0], vectors.shape[1], config.xttention)
         body.words.weight.data.copy_(vectors)

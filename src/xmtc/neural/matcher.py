@@ -21,19 +21,21 @@ from xmtc.core.config import Settings
 from xmtc.core.matching import Transform, transform_scores
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
-from xmtc.core.storage import FolderWriter
+from xmtc.core.storage import FolderReader, FolderWriter
 from xmtc.core.texts import Texts
 from xmtc.features.tokens import Tokens, tokenize, tokenize_once
-from xmtc.features.words import Words
+from xmtc.features.words import Words, WordsConfig
 from xmtc.neural.batches import Batch
 from xmtc.neural.dropout import Dropout
 from xmtc.neural.embed import read_tokens
-from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, save_encoder
+from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, restore_encoder, save_encoder
 from xmtc.neural.optimizer import Group, group_by_decay
 from xmtc.neural.plan import HeadSize, available_memory, plan_training
 from xmtc.neural.pooling import concat_cls, masked_mean
 from xmtc.neural.trainer import TrainConfig
-from xmtc.neural.xttention import Xttention
+from xmtc.neural.xttention import Xttention, XttentionConfig
+
+_WORDS = "encoder/words"  # embeddings that no member trains
 
 
 class MatchConfig(Settings):
@@ -69,13 +71,19 @@ class PooledEncoderConfig(EncoderConfig):
 
 
 class PooledEncoder(nn.Module):
-    """An encoder and what is read of it: [CLS] of the last layer, and the mean over the tokens where asked for."""
+    """An encoder and what is read of it: [CLS] of the last layer, and the mean over the tokens where asked for.
 
-    def __init__(self, encoder: Encoder, mean: bool) -> None:
+    words: frozen word embeddings that other members have too, so that memory and model folder hold them once.
+    """
+
+    def __init__(self, encoder: Encoder, mean: bool, words: Tensor | None = None) -> None:
         super().__init__()
         self.encoder = encoder
         self.mean = mean
         self.layout = encoder.layout
+        if words is not None:
+            encoder.embed_words().weight = words
+        self.shared = [name for name, each in self.named_parameters(remove_duplicate=False) if each is words]
 
     @property
     def width(self) -> int:
@@ -171,9 +179,12 @@ class NeuralMatcher:
         return transform_scores(raw, self.transform, self.logarithm), vectors
 
     def save(self, out: FolderWriter, prefix: str) -> None:
-        """Write the weights."""
-        weights = {name: value.detach().cpu().numpy() for name, value in self.network.state_dict().items()}
-        out.tensors(f"{prefix}/network", weights)
+        """Write the weights; word embeddings that all members share are written by their reader."""
+        weights = self.network.state_dict()
+        if isinstance(self.network.body, PooledEncoder):
+            for name in self.network.body.shared:
+                del weights[f"body.{name}"]
+        out.tensors(f"{prefix}/network", {name: value.detach().cpu().numpy() for name, value in weights.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +192,13 @@ class TextReader:
     """Tokens of texts, for all members: an encoder's pieces, or words."""
 
     tokenizer: Tokenizer | Words
-    encoder: Encoder | None  # whose pieces they are; None for words
+    encoder: Encoder | None  # whose pieces they are, before a member trains it; None for words
+
+    @property
+    def frozen_words(self) -> Tensor | None:
+        """Word embeddings that no member trains, so that all have the same; None where they are trained."""
+        weight = None if self.encoder is None else self.encoder.embed_words().weight
+        return None if weight is None or weight.requires_grad else weight
 
     def __call__(self, texts: Texts) -> Tokens:
         """Tokenize."""
@@ -192,8 +209,48 @@ class TextReader:
         return tokenize_once(texts, self.tokenizer, self.tokenizer.fingerprint(), progress)
 
     def save(self, out: FolderWriter) -> None:
-        """Write the vocabulary, or the tokenizer with the encoder's settings."""
+        """Write the vocabulary, or the tokenizer with the encoder's settings and what no member trains."""
         if isinstance(self.tokenizer, Words):
             out.arrays("words", self.tokenizer.arrays())
         elif self.encoder is not None:
             save_encoder(self.encoder, self.tokenizer, out.folder / "encoder")
+            if self.frozen_words is not None:
+                out.tensors(_WORDS, {"weight": self.frozen_words.detach().cpu().numpy()})
+
+
+def load_reader(
+    reader: FolderReader, match: MatchConfig, encoder: PooledEncoderConfig, words: WordsConfig
+) -> TextReader:
+    """Rebuild what `TextReader.save` wrote."""
+    if match.kind == "xttention":
+        return TextReader(Words.from_arrays(reader.arrays("words"), words.max_words), None)
+    untrained, tokenizer = restore_encoder(reader.folder / "encoder", encoder)
+    if encoder.freeze_words:
+        weight = untrained.embed_words().weight.requires_grad_(False)
+        weight.copy_(torch.from_numpy(reader.tensors(_WORDS)["weight"]))
+    return TextReader(tokenizer, untrained)
+
+
+def load_network(
+    reader: FolderReader,
+    prefix: str,
+    texts: TextReader,
+    n_clusters: int,
+    match: MatchConfig,
+    encoder: PooledEncoderConfig,
+    xttention: XttentionConfig,
+) -> ClusterMatcher:
+    """Rebuild what `NeuralMatcher.save` wrote, ready to predict."""
+    weights = {name: torch.from_numpy(array) for name, array in reader.tensors(f"{prefix}/network").items()}
+    body: PooledEncoder | Xttention
+    if match.kind == "bert":
+        words = texts.frozen_words
+        body = PooledEncoder(restore_encoder(reader.folder / "encoder", encoder)[0], encoder.mean, words)
+        if words is not None:
+            weights |= {f"body.{name}": words for name in body.shared}
+    else:
+        n_words, width = weights["body.words.weight"].shape
+        body = Xttention(n_words, width, xttention)
+    network = ClusterMatcher(body, n_clusters, match)
+    network.load_state_dict(weights)
+    return network.eval()
