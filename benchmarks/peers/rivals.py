@@ -109,6 +109,7 @@ RIVALS = {
                 "layers, tokens, epochs, batches and rate are those of the recipe for xbert",
                 "its epochs are those of each level of its label tree",
                 "its learning rate is that of its layers over clusters too",
+                "it gets the beginnings of the texts, 64 characters for each token that it reads",
             ),
             encoder="minilm",
             slow=True,
