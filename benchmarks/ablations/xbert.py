@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.ablations.study import Arm, Claim, Documents, Published, Study
 from xmtc.core.config import merge
 
-_LAYERS, _TOKENS, _EPOCHS = 3, 32, 2
+_LAYERS, _TOKENS, _EPOCHS, _LONGER = 3, 32, 2, 8
 _PRECISIONS = ("P@1", "P@3", "P@5")
 _BOTH_STAGES = (*(f"matching {figure}" for figure in _PRECISIONS), *_PRECISIONS)
 _SHARED: dict[str, Any] = {
@@ -35,7 +35,6 @@ _MATCHERS: dict[str, dict[str, Any]] = {
     },
     "linear": {"match": {"kind": "linear"}},
 }
-_BOTH = {"match": {"linear": 0.5}}
 _WORDS = {"minilm": "MiniLM", "xttention": "X-ttention, small", "linear": "linear tree"}
 _VECTORS = {"text": "names", "pifa": "documents (PIFA)"}
 
@@ -55,9 +54,15 @@ def _one(vectors: str, matcher: str) -> Arm:
     return replace(arm, stride=3)
 
 
+def _changed(name: str, words: str, settings: dict[str, Any]) -> Arm:
+    """MiniLM on labels' documents, with something else about it."""
+    arm = _one("pifa", "minilm")
+    return replace(arm, name=name, words=words, settings=merge(arm.settings, settings))
+
+
 def _part(arm: Arm, *members: int) -> Arm:
-    """An arm that is part of v3, so that six encoders are trained, not fourteen."""
-    return replace(arm, of="v3", members=members)
+    """An arm that is part of v3, with v3's seeds, so that six encoders are trained, not fourteen."""
+    return replace(arm, of="v3", members=members, stride=1)
 
 
 def _table_2(vectors: str, label: str, **rows: tuple[float, float, float, float, float, float]) -> Claim:
@@ -90,9 +95,8 @@ STUDY = Study(
         _part(_ensemble("v2", "v2: three clusterings by documents", ["pifa"]), 3, 4, 5),
         _part(_one("text", "minilm"), 0),
         _part(_one("pifa", "minilm"), 3),
-        replace(
-            _arm("pifa-both", "both together", _MATCHERS["minilm"], {"cluster": {"vectors": ["pifa"]}}, _BOTH), stride=3
-        ),
+        _changed("pifa-both", "both together", {"match": {"linear": 0.5}}),
+        _changed("pifa-longer", f"MiniLM, {_LONGER} epochs", {"train": {"epochs": _LONGER}}),
         Arm("tree", "xmtc's linear trees, default settings", "linear", {}),
     ),
     claims=(
@@ -115,6 +119,13 @@ STUDY = Study(
             said="no such trial; a member has one matcher.",
             ran="as in Table 2, and MiniLM and a linear tree that score clusters by half each",
             arms=("pifa-both", "pifa-minilm", "pifa-linear"),
+            figures=(*_BOTH_STAGES, "macro-F@5/few"),
+        ),
+        Claim(
+            title="Longer training, labels clustered by their documents",
+            said="no such trial; BERT is trained for 20 epochs on Eurlex-4K (its code).",
+            ran=f"as in Table 2, and MiniLM with {_LONGER} epochs; the one that matches dev's clusters best is kept",
+            arms=("pifa-longer", "pifa-minilm", "pifa-linear"),
             figures=(*_BOTH_STAGES, "macro-F@5/few"),
         ),
         Claim(
