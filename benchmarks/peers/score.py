@@ -92,7 +92,7 @@ def _beside(name: str, run: str, problem: Problem, theirs: metrics.Statistics, d
         return {}
     ours = read_ranking(name, f"{run}.test", found["rankings"]["test"]["sha256"])
     if ours is None:
-        raise ConfigError(f"the test ranking of {run} is missing; run benchmarks.train again")
+        return {}
     if found["data"]["train"] != problem.train:
         labels = read_parts(data).train.labels
         if label_fingerprint(labels) != found["data"]["label_ids"]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from xmtc.catalogue import METHODS, open_method, read_recipe, read_settings, uses_dev
 from xmtc.core import bootstrap, metrics
-from xmtc.core.bulk import n_features, rank_corpus
+from xmtc.core.bulk import n_features, rank_corpus, rank_in_stages
 from xmtc.core.calibrated import CalibratedModel, add_calibration, find_threshold, uncalibrated, with_calibration
 from xmtc.core.calibration import DEPTH, check_method, fit_calibration
 from xmtc.core.config import Settings
@@ -42,6 +42,7 @@ __all__ = [
     "load",
     "n_features",
     "rank_corpus",
+    "rank_in_stages",
     "read_corpus",
     "read_recipe",
     "read_settings",
@@ -85,12 +86,13 @@ def train(
     partial = None if out is None else partial_folder(out)
     if partial is not None and not resume:
         shutil.rmtree(partial, ignore_errors=True)
+    begun = partial is not None and partial.exists()  # by a run that may still be going on
     try:
         model: Model = open_method(method).train(
             corpus, settings, dev=dev, seed=seed, progress=progress, partial=partial
         )
     except XmtcError:
-        if partial is not None:
+        if partial is not None and not begun:
             drop_unbegun(partial)  # so that the command can be given again, mended
         raise
     if out is not None:

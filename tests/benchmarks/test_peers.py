@@ -42,16 +42,17 @@ def test_every_rival_has_a_driver(name: str) -> None:
 
 
 def test_the_transformer_reads_and_learns_as_xbert_does() -> None:
-    by_set = RIVALS["pecos-xrt"].by_set
-    assert by_set.keys() == set(SETS)
-    assert by_set["tate"] == {
+    rival = RIVALS["pecos-xrt"]
+    assert rival.beside.keys() == set(SETS)
+    assert rival.settings_of("tate") == {
+        "beam_size": 10,
         "layers": 3,
         "truncate_length": 32,
         "num_train_epochs": 1,
         "batch_size": 64,
         "learning_rate": 2e-4,
     }
-    assert by_set["cooking"]["layers"] is None
+    assert rival.settings_of("cooking")["layers"] is None
 
 
 def test_a_rivals_encoder_can_be_cut(tmp_path: Path) -> None:

@@ -191,8 +191,21 @@ def test_words_that_nobody_trains_are_held_once(settings, tmp_path):
         assert after.scores.tobytes() == before.scores.tobytes()
 
 
+def test_models_whose_members_have_all_words_each_are_read(settings, tmp_path):
+    given = {"encoder": {"freeze_words": True}, "cluster": {"vectors": ["text", "pifa"]}, "train": {"epochs": 1}}
+    model = xmtc.train(documents(), "xbert", merge(settings, given))
+    texts = list(documents(seed=1).texts)
+    before = model.rank(texts, 5)
+    model.reader.encoder.embed_words().weight.requires_grad_(True)  # so are they saved
+    for member in model.members:
+        member.matcher.network.body.shared.clear()
+    model.save(tmp_path / "model")
+    assert not (tmp_path / "model" / "encoder" / "words.safetensors").exists()
+    assert xmtc.load(tmp_path / "model").rank(texts, 5).scores.tobytes() == before.scores.tobytes()
+
+
 def test_each_encoder_reads_a_text_once(settings):
-    given = {"cluster": {"vectors": ["text", "pifa"]}, "rank": {"embedding": True}, "train": {"epochs": 1}}
+    given = {"cluster": {"vectors": ["text", "pifa"], "count": 8}, "rank": {"embedding": True}, "search": {"beam": 5}}
     model = xmtc.train(documents(), "xbert", merge(settings, given))
     read = [0, 0]
     for i, member in enumerate(model.members):
@@ -201,15 +214,27 @@ def test_each_encoder_reads_a_text_once(settings):
         )
     model.rank(list(documents().texts)[:7], 3)
     assert read == [7, 7]
+    data = documents(seed=1)
+    ranking, stages = api.rank_in_stages(model, data, 3)  # what `xmtc evaluate` does
+    assert read == [7 + len(data)] * 2
+    assert ranking.labels.tobytes() == model.rank(list(data.texts), 3).labels.tobytes()
+    assert stages == model.stages(data)
 
 
 def files_of(folder: Path):
     return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-@pytest.mark.parametrize("match", [{"kind": "linear"}, {"kind": "xttention", "linear": 0.5}, {"kind": "bert"}])
-def test_a_killed_run_goes_on_member_by_member_and_stage_by_stage(settings, match, tmp_path):
-    config = merge(settings, {"match": match, "cluster": {"vectors": ["pifa", "text"]}})
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"match": {"kind": "linear"}},
+        {"match": {"kind": "xttention", "linear": 0.5}},
+        {"match": {"kind": "bert"}, "encoder": {"freeze_words": True}},
+    ],
+)
+def test_a_killed_run_goes_on_member_by_member_and_stage_by_stage(settings, given, tmp_path):
+    config = merge(settings, merge(given, {"cluster": {"vectors": ["pifa", "text"]}}))
     whole = Heard()
     xmtc.train(documents(), "xbert", config, seed=2, out=tmp_path / "whole", progress=whole)
     for stop in ("clustering labels", "training the ranker"):
@@ -286,6 +311,15 @@ def test_a_mended_command_needs_no_flag(settings, wrong, told, tmp_path, monkeyp
     assert "clustering labels" not in heard.stages
     assert [path.name for path in tmp_path.iterdir()] == ["here"]
     xmtc.train(documents(), "xbert", config, out=tmp_path / "m")
+
+
+def test_a_refused_command_leaves_another_run_alone(settings, tmp_path):
+    config = merge(settings, {"match": {"kind": "linear"}})
+    with pytest.raises(KeyboardInterrupt):  # before it has anything to keep
+        xmtc.train(documents(), "xbert", config, out=tmp_path / "model", progress=Heard("clustering labels"))
+    with pytest.raises(XmtcError, match="other settings"):
+        xmtc.train(documents(), "xbert", merge(config, {"search": {"beam": 1}}), out=tmp_path / "model", resume=True)
+    assert (tmp_path / "model.partial" / "run.json").exists()
 
 
 def test_a_stage_that_was_cut_is_named(settings, tmp_path):

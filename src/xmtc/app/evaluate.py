@@ -64,13 +64,13 @@ def evaluate(
         loaded = api.load(model)
         progress.stage("reading documents")
         corpus = api.read_corpus(data, split)
-        stages = api.evaluate_stages(loaded, corpus, truth.value, progress)
         if report_file is None:
-            report = api.evaluate(loaded, corpus, truth.value, chosen, progress=progress)
+            ranking, stages = api.rank_in_stages(loaded, corpus, 5, truth.value, progress)
+            report = api.evaluate(loaded, corpus, truth.value, chosen, ranking=ranking, progress=progress)
             report = replace(report, model=model, data=data)
         else:
             place = Place(data, split, truth)
-            report = evaluate_to_page(report_file, model, loaded, corpus, place, chosen, progress, stages)
+            report, stages = evaluate_to_page(report_file, model, loaded, corpus, place, chosen, progress)
     if json:
         print_json({**report.to_json(), **({"stages": stages} if stages else {})})
     else:
@@ -138,23 +138,23 @@ def evaluate_to_page(
     place: Place,
     propensity: Propensity | None,
     progress: Progress,
-    stages: Mapping[str, Any] | None = None,
-) -> Report:
-    """Evaluate a model and write the page about it; documents are ranked once for both. `stages`: of api's."""
+) -> tuple[Report, dict[str, Any]]:
+    """Evaluate a model and write the page about it; documents are ranked once for both, and for what comes before the
+    ranking in a model of several stages."""
     from xmtc import api
     from xmtc.app.findings import judge
     from xmtc.app.html_evaluation import evaluation_page
     from xmtc.app.html_report import describe_origin, write_page
     from xmtc.core.calibration import DEPTH
 
-    ranking = api.rank_corpus(model, corpus, DEPTH, progress)
+    ranking, stages = api.rank_in_stages(model, corpus, DEPTH, place.truth.value, progress)
     report = api.evaluate(model, corpus, place.truth.value, propensity, ranking=ranking, progress=progress)
     report = replace(report, model=name, data=place.data)
     progress.stage("writing the report")
     facts = describe_origin(place.data, place.split, corpus, place.truth.value, report.propensity)
     judged = judge(model, corpus, ranking, place.truth.value)
-    write_page(file, evaluation_page(report, judged, facts, (stages or {}).get("matching", ())))
-    return report
+    write_page(file, evaluation_page(report, judged, facts, stages.get("matching", ())))
+    return report, stages
 
 
 def compare_to_page(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import scipy.sparse as sp
 
+from xmtc.core.calibrated import calibration_of, uncalibrated
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError, ModelError
+from xmtc.core.metrics import TruthMode
 from xmtc.core.model import Documents, Model
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
@@ -27,6 +30,19 @@ def rank_corpus(model: Model, corpus: Corpus, k: int, progress: Progress = SILEN
         done += len(parts[-1])
         progress.step(done, len(corpus))
     return Ranking.stack(parts)
+
+
+def rank_in_stages(
+    model: Model, corpus: Corpus, k: int, truth: TruthMode = "all", progress: Progress = SILENT
+) -> tuple[Ranking, dict[str, Any]]:
+    """Rank a corpus, and measure what comes before the ranking in the same pass, for models of several stages, which
+    have a `rank_in_stages` of their own; others have nothing to tell of that."""
+    rank: Callable[..., tuple[Ranking, dict[str, Any]]] | None = getattr(uncalibrated(model), "rank_in_stages", None)
+    if rank is None:
+        return rank_corpus(model, corpus, k, progress), {}
+    ranking, stages = rank(corpus, k, truth, progress)
+    calibration = calibration_of(model)
+    return (ranking if calibration is None else calibration.apply(ranking, model.labels)), stages
 
 
 def n_features(model: Model) -> int | None:

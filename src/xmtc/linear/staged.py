@@ -151,45 +151,65 @@ class StagedModel:
     def rank(self, documents: Documents, k: int = 5) -> Ranking:
         """Return the k best labels of each text, which is vectorised and tokenized once for all members."""
         check_k(k)
-        X, tokens = self._read(_texts(documents))
+        return self._rank(*self._read(_texts(documents)), k)[0]
+
+    def rank_in_stages(
+        self, corpus: Corpus, k: int = 5, truth: TruthMode = "all", progress: Progress = SILENT
+    ) -> tuple[Ranking, dict[str, Any]]:
+        """Rank a corpus and measure the matching stage of each member on the way, in percent: P@k of its clusters, and
+        the recall of the true labels in the clusters that it retrieves. `truth` as in `xmtc.evaluate`."""
+        if corpus.texts is None:
+            raise ModelError("this model ranks texts, and the corpus has only features; give it the texts")
+        if len(corpus) == 0:
+            raise DataError("the corpus has no documents")
+        check_k(k)
+        beam = self.search.beam
+        ranked: list[Ranking] = []
+        retrieved: list[list[Ranking]] = [[] for _ in self.members]  # what labels are ranked in
+        best: list[list[Ranking]] = [[] for _ in self.members]
+        progress.stage("ranking")
+        for start in range(0, len(corpus), _BATCH):
+            X, tokens = self._read(corpus.texts.take(np.arange(start, min(start + _BATCH, len(corpus)))))
+            ranking, clusters = self._rank(X, tokens, k)
+            ranked.append(ranking)
+            for i, member in enumerate(self.members):
+                retrieved[i].append(clusters[i])
+                # a narrow beam is too short for P@5, and a wider search finds others
+                best[i].append(clusters[i] if beam >= _SCORED else member.match(X, tokens, _SCORED)[0])
+            progress.step(min(start + _BATCH, len(corpus)), len(corpus))
+        parts = ([Ranking.stack(found) for found in each] for each in (best, retrieved))
+        return Ranking.stack(ranked), {"matching": self._measure(corpus, truth, *parts)}
+
+    def stages(self, corpus: Corpus, truth: TruthMode = "all", progress: Progress = SILENT) -> dict[str, Any]:
+        """What `rank_in_stages` measures of the matching stage."""
+        return self.rank_in_stages(corpus, 1, truth, progress)[1]
+
+    def _rank(self, X: sp.csr_matrix, tokens: Tokens | None, k: int) -> tuple[Ranking, list[Ranking]]:
+        """The k best labels of each document, and the clusters that each member found them in."""
         width = k if len(self.members) == 1 else max(k, self.ensemble.width)
-        found = []
+        found, retrieved = [], []
         for member in self.members:
             clusters, vectors = member.match(X, tokens, self.search.beam)
             found.append(rank_in_clusters(member.ranker, _features(X, vectors), clusters, self.search, width))
-        return (found[0] if len(found) == 1 else combine(found, k, self.ensemble.rule)).padded(k)
+            retrieved.append(clusters)
+        return (found[0] if len(found) == 1 else combine(found, k, self.ensemble.rule)).padded(k), retrieved
 
-    def stages(self, corpus: Corpus, truth: TruthMode = "all", progress: Progress = SILENT) -> dict[str, Any]:
-        """Measure the matching stage of each member, in percent: P@k of its clusters, and the recall of the true labels
-        in the clusters that it retrieves. `truth` as in `xmtc.evaluate`."""
-        if corpus.texts is None:
-            raise ModelError("this model ranks texts, and the corpus has only features; give it the texts")
+    def _measure(
+        self, corpus: Corpus, truth: TruthMode, best: list[Ranking], retrieved: list[Ranking]
+    ) -> list[dict[str, Any]]:
         Y = corpus.align(self.labels).Y
         if truth == "known":
             Y = Y[:, : self.labels.n_labels].tocsr()
         rows = np.arange(len(corpus)) if truth == "all" else np.flatnonzero(np.diff(Y.indptr))
         if len(rows) == 0:
-            return {"matching": []}
-        beam = self.search.beam
-        best: list[list[Ranking]] = [[] for _ in self.members]
-        retrieved: list[list[Ranking]] = [[] for _ in self.members]  # what labels are ranked in
-        progress.stage("measuring the matching stage")
-        for start in range(0, len(rows), _BATCH):
-            X, tokens = self._read(corpus.texts.take(rows[start : start + _BATCH]))
-            for i, member in enumerate(self.members):
-                found = member.match(X, tokens, max(_SCORED, beam))[0]
-                best[i].append(found)
-                if beam < _SCORED and isinstance(member.matcher, LinearMatcher | JointMatcher):
-                    found = member.match(X, tokens, beam)[0]  # a narrow search finds others
-                retrieved[i].append(found.top(beam))
-            progress.step(min(start + _BATCH, len(rows)), len(rows))
+            return []
         measured = []
         for i, (member, facts) in enumerate(zip(self.members, self.manifest.details["members"], strict=True)):
-            scores = score_clusters(Ranking.stack(best[i]), cluster_targets(Y[rows], member.partition))
-            recall = recall_in_clusters(Ranking.stack(retrieved[i]), member.partition, Y[rows])
-            known = {"vectors": facts["vectors"], "seed": facts["seed"], "clusters": facts["clusters"], "beam": beam}
+            scores = score_clusters(_some(best[i], rows), cluster_targets(Y[rows], member.partition))
+            recall = recall_in_clusters(_some(retrieved[i], rows), member.partition, Y[rows])
+            known = {key: facts[key] for key in ("vectors", "seed", "clusters")} | {"beam": self.search.beam}
             measured.append({**known, **{key: scores[key] for key in ("P@1", "P@3", "P@5")}, "recall": recall})
-        return {"matching": measured}
+        return measured
 
     def explain(self, text: str, label: str) -> Explanation:
         """Say which words of a text the rankers listen to for a label, on average, and how the label's cluster and the
@@ -252,6 +272,10 @@ class StagedModel:
     def _read(self, texts: Texts) -> tuple[sp.csr_matrix, Tokens | None]:
         """What all members read of the texts."""
         return self.tfidf.transform(texts), None if self.reader is None else self.reader(texts)
+
+
+def _some(clusters: Ranking, rows: NDArray[np.int64]) -> Ranking:
+    return Ranking(clusters.labels[rows], clusters.scores[rows])
 
 
 def _features(X: sp.csr_matrix, vectors: NDArray[np.float32] | None) -> sp.csr_matrix:

@@ -131,7 +131,7 @@ def load(reader: FolderReader) -> StagedModel:
         network = None
         if text_reader is not None:
             sizes = (config.match, config.encoder, config.xttention)
-            network = load_network(reader, f"member-{i}", text_reader, facts["clusters"], *sizes)
+            network = load_network(reader, i, text_reader, facts["clusters"], *sizes)
         matcher = _join(network, linear, config)
         partition = Partition(reader.arrays(f"member-{i}/index")["parents"], facts["clusters"])
         ranker = LinearTree.from_parts(reader.arrays(f"member-{i}/ranker"), facts["ranker"])

@@ -221,11 +221,11 @@ class TextReader:
 def load_reader(
     reader: FolderReader, match: MatchConfig, encoder: PooledEncoderConfig, words: WordsConfig
 ) -> TextReader:
-    """Rebuild what `TextReader.save` wrote."""
+    """Rebuild what `TextReader.save` wrote; its encoder's weights are still to be loaded, with the first member's."""
     if match.kind == "xttention":
         return TextReader(Words.from_arrays(reader.arrays("words"), words.max_words), None)
     untrained, tokenizer = restore_encoder(reader.folder / "encoder", encoder)
-    if encoder.freeze_words:
+    if encoder.freeze_words and (reader.folder / f"{_WORDS}.safetensors").exists():  # else each member has its own
         weight = untrained.embed_words().weight.requires_grad_(False)
         weight.copy_(torch.from_numpy(reader.tensors(_WORDS)["weight"]))
     return TextReader(tokenizer, untrained)
@@ -233,19 +233,21 @@ def load_reader(
 
 def load_network(
     reader: FolderReader,
-    prefix: str,
+    number: int,
     texts: TextReader,
     n_clusters: int,
     match: MatchConfig,
     encoder: PooledEncoderConfig,
     xttention: XttentionConfig,
 ) -> ClusterMatcher:
-    """Rebuild what `NeuralMatcher.save` wrote, ready to predict."""
-    weights = {name: torch.from_numpy(array) for name, array in reader.tensors(f"{prefix}/network").items()}
+    """Rebuild what `NeuralMatcher.save` wrote of the member of a number, ready to predict."""
+    weights = {name: torch.from_numpy(array) for name, array in reader.tensors(f"member-{number}/network").items()}
     body: PooledEncoder | Xttention
-    if match.kind == "bert":
+    if texts.encoder is not None:
         words = texts.frozen_words
-        body = PooledEncoder(restore_encoder(reader.folder / "encoder", encoder)[0], encoder.mean, words)
+        # the reader keeps its encoder for its shape and its words alone: the first member's is not one more
+        untrained = texts.encoder if number == 0 else restore_encoder(reader.folder / "encoder", encoder)[0]
+        body = PooledEncoder(untrained, encoder.mean, words)
         if words is not None:
             weights |= {f"body.{name}": words for name in body.shared}
     else:

@@ -21,6 +21,7 @@ from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.stages import finish_stage
 from xmtc.features.tokens import Tokens
+from xmtc.neural.devices import build_accelerator
 from xmtc.neural.matcher import ClusterMatcher, RateConfig
 from xmtc.neural.trainer import Score, TrainConfig, TrainingData, fit
 
@@ -66,6 +67,8 @@ def train_matcher(
     found = finish_stage(folder, "matcher", compute)
     curve: list[dict[str, Any]] = json.loads(found.pop(_CURVE).tobytes())
     network.load_state_dict({name: torch.tensor(array) for name, array in found.items()})
+    # where training would have left it: members share words, and what follows reads the documents there
+    network.to(build_accelerator(config.precision, skips_parameters=True).device)
     network.eval()
     if checkpoints is not None:
         shutil.rmtree(checkpoints, ignore_errors=True)
