@@ -215,6 +215,8 @@ def _what_ran(study: Study, results: Results, stale: list[str]) -> str:
         settings = [setting for setting in flatten(arm.settings) if setting not in shared[arm.method]]
         if runs and arm.of is not None:
             told = f"ranked by member{'s' * (len(arm.members) > 1)} {_numbers(arm.members)} of `{arm.of}`"
+            alone = [seed for seed, result in sorted(runs.items()) if not result.get("of")]
+            told += f"; of seed {', '.join(map(str, alone))} trained by itself" if alone else ""
         elif runs:
             seconds = mean(result["seconds"]["train"] for result in runs.values())
             peak = max(result["peak_rss_mb"]["train"] for result in runs.values())

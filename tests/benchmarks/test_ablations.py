@@ -161,6 +161,9 @@ def test_an_arm_that_is_part_of_another_is_ranked_by_its_members(home: Path, mon
     assert found[0]["metrics"]["matching P@1"] > 0
     page = "\n".join(table.tables_of(study))
     assert "ranked by member 2 of `both`." in page
+    by_itself = home / "results/ablations/paper/second-0.json"
+    by_itself.write_text(json.dumps({**found[0], "of": None, "members": []}))
+    assert "ranked by member 2 of `both`; of seed 0 trained by itself." in "\n".join(table.tables_of(study))
 
 
 def test_a_failing_run_is_told_and_the_next_goes_on(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
