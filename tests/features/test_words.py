@@ -77,7 +77,9 @@ def test_vectors_from_a_file(tmp_path, header):
 def test_bad_files_of_vectors(tmp_path):
     words = Words.fit(TEXTS, WordsConfig())
     path = tmp_path / "vectors.txt"
-    with pytest.raises(ConfigError, match=r"words\.vectors: cannot read .*wordlama.* give random, wordllama or a file"):
+    with pytest.raises(
+        ConfigError, match=r"words\.vectors: cannot read .*wordlama.* give random, wordllama, encoder or a file"
+    ):
         word_vectors(words, WordsConfig(vectors="wordlama"), 0)
     for bad in ("cat 1 x", "cat 1", "cat 1 2 3", "cat", "elsewhere 1", "cat 1 nan", "cat 1 inf", "cat 1 1e39"):
         path.write_text(f"the 1 2\n\n{bad}\n", encoding="utf-8")

@@ -11,6 +11,8 @@ from safetensors.numpy import load_file
 
 torch = pytest.importorskip("torch", reason="xbert needs torch")
 
+from transformers import AutoTokenizer  # noqa: E402
+
 import xmtc  # noqa: E402
 from tests.tiny import build_tiny  # noqa: E402
 from xmtc import api  # noqa: E402
@@ -202,6 +204,16 @@ def test_models_whose_members_have_all_words_each_are_read(settings, tmp_path):
     model.save(tmp_path / "model")
     assert not (tmp_path / "model" / "encoder" / "words.safetensors").exists()
     assert xmtc.load(tmp_path / "model").rank(texts, 5).scores.tobytes() == before.scores.tobytes()
+
+
+def test_xttention_begins_with_the_words_of_an_encoder(settings, encoder):
+    given = {"match": {"kind": "xttention"}, "words": {"vectors": "encoder"}, "rate": {"xttention": 1e-12}}
+    model = xmtc.train(documents(), "xbert", merge(settings, given | {"train": {"epochs": 1}}))
+    table = load_file(encoder / "model.safetensors")["embeddings.word_embeddings.weight"]
+    piece = AutoTokenizer.from_pretrained(encoder).convert_tokens_to_ids("fish0")
+    (number,) = model.reader.tokenizer(["fish0"])[0]
+    found = model.members[0].matcher.network.body.words.weight[number].detach()
+    np.testing.assert_allclose(found, table[piece] / table.std(ddof=1), rtol=1e-4, atol=1e-6)
 
 
 def test_each_encoder_reads_a_text_once(settings):

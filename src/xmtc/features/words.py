@@ -45,7 +45,8 @@ class WordsConfig(Settings):
     max_words: int = Field(300, ge=1, description="words of a text that are read")
     vectors: str = Field(
         "random",
-        description="random, wordllama, or the path of a text file: a word and its numbers a line, as GloVe's",
+        description="random, wordllama, encoder (the word embeddings of encoder.name), or the path of a text file: a "
+        "word and its numbers a line, as GloVe's",
     )
     width: int = Field(512, ge=1, description="of random vectors")
 
@@ -194,7 +195,8 @@ def _file_rows(path: Path, words: Words) -> NDArray[np.float32]:
                     rows[place] = [float(number) for number in numbers]
     except OSError as error:
         raise ConfigError(
-            f"words.vectors: cannot read {str(path)!r} ({error.strerror}); give random, wordllama or a file of vectors"
+            f"words.vectors: cannot read {str(path)!r} ({error.strerror}); give random, wordllama, encoder or a file "
+            "of vectors"
         ) from None
     if rows is None:
         raise DataError(f"{path} holds no word vectors; a line is a word and its numbers, divided by spaces")

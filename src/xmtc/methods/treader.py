@@ -33,7 +33,7 @@ from xmtc.features.tfidf_once import fit_transform_once
 from xmtc.features.words import UNKNOWN, Words, WordsConfig, word_vectors
 from xmtc.neural.batches import Batch
 from xmtc.neural.dropout import Dropout
-from xmtc.neural.embed import embed_by_words
+from xmtc.neural.embed import spread_scale, spread_words
 from xmtc.neural.encoder import Encoder, Tokenizer, load_encoder, restore_encoder
 from xmtc.neural.heads import FlatHead, VoteHead, Votes
 from xmtc.neural.model import load_weights
@@ -53,11 +53,6 @@ class TreaderWordsConfig(WordsConfig):
     """Words of texts and descriptions; the length is the paper's on EURLex, the width that of its vectors."""
 
     max_words: int = Field(500, ge=1, description="T, words of a text that are read")
-    vectors: str = Field(
-        "random",
-        description="random, wordllama, encoder (the word embeddings of encoder.name), or the path of a text file: a "
-        "word and its numbers a line, as GloVe's",
-    )
     width: int = Field(300, ge=1, description="of random vectors")
 
 
@@ -113,7 +108,7 @@ class Network(nn.Module):
         if descriptions is not None:
             rows = torch.from_numpy(descriptions.astype(np.int64))
             # word embeddings of an encoder are far smaller than its states, which they stand beside
-            scale = 1.0 if isinstance(encoder, WordEncoder) else _spread_scale(encoder)
+            scale = 1.0 if isinstance(encoder, WordEncoder) else spread_scale(encoder)
             self.scope = ScopeReader(rows, encoder.width, scale)
         longest = config.words.max_words if config.text == "words" else config.encoder.max_length
         self.reader = DualReader(encoder.width, longest, config.reader, config.head)
@@ -216,11 +211,7 @@ def _fit_words(corpus: Corpus, config: Config, seed: int, progress: Progress) ->
     """The words of texts and label names, with their vectors."""
     progress.stage("counting words")
     words = Words.fit(chain(corpus.texts or (), describe_entries(corpus.labels)), config.words)
-    embed = None
-    if config.words.vectors == "encoder":
-        source, pieces = load_encoder(config.encoder)
-        scale, rows = _spread_scale(source), embed_by_words(source, pieces)
-        embed = lambda texts: scale * rows(texts)  # noqa: E731
+    embed = spread_words(config.encoder) if config.words.vectors == "encoder" else None
     vectors = word_vectors(words, config.words, seed, progress, embed)
     encoder = WordEncoder(*vectors.shape)
     encoder.words.weight.data.copy_(torch.from_numpy(vectors))
@@ -270,11 +261,6 @@ def _build_comparer(ready: Prepared, config: Config) -> Comparer:
     table = ready.encoder.embed_words().weight.detach().cpu().numpy().copy()
     table[[UNKNOWN] if config.text == "words" else ready.tokenizer.inner.all_special_ids] = 0
     return ByWords(table)
-
-
-def _spread_scale(encoder: Encoder) -> float:
-    """What makes an encoder's word embeddings vary by 1."""
-    return 1 / max(1e-6, encoder.embed_words().weight.detach().std().item())
 
 
 def _head_size(network: Network, config: Config) -> HeadSize:

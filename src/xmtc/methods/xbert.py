@@ -43,6 +43,7 @@ from xmtc.linear.solver import SolverConfig
 from xmtc.linear.staged import EnsembleConfig, JointMatcher, LinearMatcher, Matcher, Member, StagedModel
 from xmtc.linear.tree import TreeConfig, train_tree
 from xmtc.neural.checkpoint import Checkpoints
+from xmtc.neural.embed import spread_words
 from xmtc.neural.encoder import load_encoder
 from xmtc.neural.label_encoding import LabelEncoding, check_encoders
 from xmtc.neural.matcher import (
@@ -252,7 +253,8 @@ class _Run:
             return TextReader(tokenizer, encoder)
         self.progress.stage("counting words")
         words = Words.fit(texts, self.config.words)
-        self.known_words = known_vectors(words, self.config.words, self.progress)
+        embed = spread_words(self.config.encoder) if self.config.words.vectors == "encoder" else None
+        self.known_words = known_vectors(words, self.config.words, self.progress, embed)
         return TextReader(words, None)
 
     def _build_body(self, seed: int) -> PooledEncoder | Xttention:

@@ -18,7 +18,7 @@ from xmtc.core.ranking import Ranking
 from xmtc.core.texts import Texts
 from xmtc.features.tokens import Tokens, tokenize, tokenize_once
 from xmtc.neural.batches import Batch
-from xmtc.neural.encoder import Encoder, Tokenizer, TokenLayout
+from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, TokenLayout, load_encoder
 from xmtc.neural.pooling import masked_mean
 from xmtc.neural.predictor import rank_tokens
 
@@ -69,6 +69,18 @@ def embed_by_words(encoder: Encoder, tokenizer: Tokenizer) -> Callable[[list[str
         return vectors
 
     return embed
+
+
+def spread_words(config: EncoderConfig) -> Callable[[list[str]], NDArray[np.float32]]:
+    """Return a function from words to their embeddings by an encoder, which vary by 1 as random vectors do."""
+    encoder, tokenizer = load_encoder(config)
+    scale, rows = np.float32(spread_scale(encoder)), embed_by_words(encoder, tokenizer)
+    return lambda texts: scale * rows(texts)
+
+
+def spread_scale(encoder: Encoder) -> float:
+    """What makes an encoder's word embeddings vary by 1."""
+    return 1 / max(1e-6, encoder.embed_words().weight.detach().std().item())
 
 
 class _Watched(nn.Module):
