@@ -1,6 +1,7 @@
 """The phases of benchmarks.xbert_latency: train a case, or rank texts one by one and time the stages of each.
 
-A job: `data` (folder), `model` (folder), `documents` (texts to rank), `threads`; to train, `recipe` and `settings`.
+A job: `data` (folder), `model` (folder), `documents` (texts to rank), `threads`; to train, `recipe` and `settings`; to
+rank by some members alone, `members`, the number of the first.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ def rank(job: Found) -> Found:
     model = api.load(job["model"])
     if not isinstance(model, StagedModel):
         raise ModelError(f"{Path(job['model']).name} is a model of {model.manifest.method}; give one of xbert")
+    model = replace(model, members=model.members[: job.get("members")])
     texts = list(api.read_corpus(job["data"], "test").texts or ())[: job["documents"]]
     laps = Laps()
     watched = watch(model, laps)

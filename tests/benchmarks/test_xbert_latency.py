@@ -73,10 +73,14 @@ def test_cases_and_folders_become_a_page(
     assert str(home) not in str(result)
     linear, bert = (result["cases"][name] for name in ("linear", "bert"))
     assert (linear["members"], linear["holds"]) == (2, None)  # the limit is one member's
+    alone = result["cases"]["linear, first member"]
+    assert alone["members"] == 1
+    assert alone["holds"] is (alone["ms"]["ranking"]["p50"] <= xbert_latency.LIMIT_MS)
     assert bert["holds"] is (bert["ms"]["ranking"]["p50"] <= xbert_latency.LIMIT_MS)
     assert (bert["documents"], bert["labels"], bert["clusters"]) == (8, 12, 4)
     page = "\n".join(xbert_latency.section())
     assert "| X-BERT (2 by pifa) on a linear matcher (`linear`) |" in page
+    assert "| X-BERT on a linear matcher (`linear, first member`) |" in page
     assert "| X-BERT on tiny-bert, 2 layers, 16 tokens, 1 epoch (`bert`) |" in page
     assert "| – | – |" in page  # a linear matcher has neither tokens nor an encoder
     capsys.readouterr()
