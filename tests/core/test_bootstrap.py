@@ -52,8 +52,9 @@ def test_scores_on_weights_equal_metrics_of_repeated_documents(two):
 
 
 def less_bias(drawn, value):
-    """Percentiles of values on resamples, moved so that the resamples' mean falls on the value."""
-    return np.percentile(drawn, [2.5, 97.5]) - (np.mean(drawn) - value)
+    """Percentiles of values on resamples, moved so that the resamples' mean falls on the value; they hold the value."""
+    low, high = np.percentile(drawn, [2.5, 97.5]) - (np.mean(drawn) - value)
+    return min(low, value), max(high, value)
 
 
 def test_intervals_are_percentiles_of_literal_resamples_less_bias(two):
@@ -64,6 +65,13 @@ def test_intervals_are_percentiles_of_literal_resamples_less_bias(two):
     for name, (low, high) in intervals(statistics(case), resamples=60).items():
         expected = np.clip(less_bias([value[name] for value in values], whole[name]), 0, 100)
         assert (low, high) == pytest.approx(tuple(expected), abs=1e-9), name
+
+
+def test_an_interval_holds_its_value_where_few_resamples_differ():
+    """1 of 100 resamples is off: both percentiles are the value itself, the mean is not."""
+    drawn = np.array([[0.0] * 99 + [-2.0]])
+    low, high = bootstrap._interval(drawn, np.zeros(1))
+    assert (low[0], high[0]) == (0, pytest.approx(0.02))
 
 
 def test_draws_are_n_documents_with_replacement():

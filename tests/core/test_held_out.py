@@ -3,7 +3,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from xmtc.core.corpus import Corpus
+from xmtc.core.errors import DataError
 from xmtc.core.held_out import find_unseen, hold_out, is_training_corpus
 from xmtc.core.labels import Concept, LabelSet
 from xmtc.core.progress import Progress
@@ -70,6 +73,12 @@ def test_what_training_held_out_is_found_again() -> None:
     assert source == "held out of training"
     labelled = whole.take([i for i in range(100) if lists[i]])
     assert list(held.ids) == list(labelled.split(0.2, seed=4)[1].ids)
+
+
+def test_documents_of_a_model_that_had_others_as_dev_are_refused() -> None:
+    whole = corpus(50)
+    with pytest.raises(DataError, match="trained on all of these documents, and chosen by others"):
+        find_unseen(trained(whole, curve=[{"epoch": 1}], dev="0123"), whole, never)
 
 
 def test_where_nothing_was_held_out_a_copy_ranks_a_part() -> None:

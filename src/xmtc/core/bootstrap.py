@@ -152,10 +152,10 @@ def _resample(models: Sequence[Weighable], resamples: int, seed: int) -> NDArray
 
 
 def _interval(scores: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (low and high × names) for (names × resamples) scores of these values."""
+    """Return (low and high × names) for (names × resamples) scores of these values, which every interval holds."""
     bias = scores.mean(axis=1) - values
-    moved: NDArray[np.float64] = np.quantile(scores, [0.025, 0.975], axis=1) - bias
-    return moved
+    low, high = np.quantile(scores, [0.025, 0.975], axis=1) - bias
+    return np.stack([np.minimum(low, values), np.maximum(high, values)])
 
 
 def _difference(value: float, first: float, low: float, high: float) -> Difference:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from xmtc.core.corpus import Corpus
+from xmtc.core.errors import DataError
 from xmtc.core.model import Model
 from xmtc.core.progress import SILENT, Progress
 
@@ -35,16 +36,22 @@ def find_unseen(
     """Return a model, documents of a corpus that it was not trained on, and in words which these are.
 
     They are all documents, unless the corpus is what the model was trained on: then they are the part that training
-    held out, or, where it held out none, a part that a copy of the model, returned here, is trained without.
+    held out, or, where it held out none, a part that a copy of the model, returned here, is trained without. A model
+    that had other documents as dev is refused: it was trained on all of these, and a copy may take hours.
     """
     manifest = model.manifest
     if not is_training_corpus(model, corpus):
         return model, corpus, "given for it"
+    if manifest.details.get("dev") is not None:
+        raise DataError(
+            "the model was trained on all of these documents, and chosen by others, given as dev; give those, or any "
+            "that it was not trained on"
+        )
     labelled = corpus.take(np.flatnonzero(np.diff(corpus.Y.indptr)))  # training holds out some of these
     kept, held = hold_out(labelled, manifest.config.get("train", {}).get("dev_fraction", _FRACTION), manifest.seed)
     part = f"{len(held):,} of the {len(corpus):,} training documents"
     if manifest.details.get("curve"):  # a curve of dev scores: training had dev documents
-        progress.say(f"dev: {part}, which training held out unless it was given other dev documents")
+        progress.say(f"dev: {part}, which training held out")
         return model, held, "held out of training"
     progress.say(f"dev: {part}; a copy of the model is trained without them, and ranks them")
     return train_again(model, kept, progress), held, "held out of training (ranked by a copy trained without them)"
