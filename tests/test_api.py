@@ -121,3 +121,10 @@ def test_folders_in_the_way_of_checkpoints_are_kept(corpus, tmp_path):
     with pytest.raises(ModelError, match="in the way of the checkpoints"):
         xmtc.train(corpus, out=tmp_path / "model", overwrite=True)
     assert (mine / "notes").read_text() == "mine"
+
+
+def test_a_run_that_was_killed_before_it_had_a_name_is_no_hindrance(corpus, tmp_path):
+    (tmp_path / "model.partial").mkdir()
+    (tmp_path / "model.partial" / ".run-77.json").write_text("{")
+    xmtc.train(corpus, out=tmp_path / "model", resume=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]

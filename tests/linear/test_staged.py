@@ -11,6 +11,7 @@ import pytest
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError, ModelError
 from xmtc.core.partition import LabelTree, Partition
+from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderReader, Manifest
 from xmtc.features.label_index import cluster_targets
 from xmtc.features.tfidf import Tfidf, TfidfConfig
@@ -83,6 +84,39 @@ def test_an_explanation_has_the_score_of_the_ranking(model, rule):
         assert narrow.explain(text, label).score == pytest.approx(score)
 
 
+@pytest.mark.parametrize("rule", ["rank", "softmax", "round-robin"])
+def test_points_by_place_do_not_change_with_k(model, rule):
+    narrow = replace(model, ensemble=EnsembleConfig(rule=rule, width=2))
+    text = "sugar beet fish sugar"
+    few, many = (narrow.rank([text], k).named(narrow.labels)[0] for k in (1, 6))
+    assert many[:1] == few
+    assert len(many) < 6  # the rest is put forward by no member
+    left_out = next(word for word in WORDS if word not in dict(many))
+    assert narrow.explain(text, left_out).score == 0
+
+
+def test_a_path_has_the_score_that_the_ranking_gave_the_cluster(model):
+    """One matcher's best lack the cluster that the other finds; asked for all, it would score it too."""
+
+    class Same:
+        """Gives every text the same clusters."""
+
+        def match(self, X, tokens, k, progress=None):
+            scores = np.array([[0.5, 0.4, 0.3]] * X.shape[0], np.float32)
+            return Ranking(np.array([[0, 1, 2]] * X.shape[0], np.int32)[:, :k], scores[:, :k]), None
+
+    search = StagedSearchConfig(beam=1)
+    first = model.members[0]
+    joint = JointMatcher(Same(), LinearMatcher(first.matcher.tree, search), 0.5)
+    alone = replace(model, search=search, members=(replace(first, matcher=joint),))
+    text = " ".join(model.labels.names[entry] for entry in first.partition.members(2))
+    ((label, score),) = alone.rank([text], 1).named(alone.labels)[0]
+    (_, cluster), (_, raw) = alone.explain(text, label).path
+    assert label in text
+    assert cluster <= 0.5  # half of the linear matcher's, and nothing of the other's 0.3
+    assert cluster * math.exp(-(max(0, 1 - raw) ** 3)) == pytest.approx(score, rel=1e-5)
+
+
 @pytest.mark.parametrize("combiner", ["l3-hinge", "log-l3-hinge"])
 def test_two_matchers_score_clusters_together(model, combiner):
     search = StagedSearchConfig(beam=2, combiner=combiner)
@@ -104,8 +138,11 @@ def test_two_matchers_score_clusters_together(model, combiner):
 
 
 def test_mistakes(model):
-    with pytest.raises(ModelError, match="give a list of strings; got one of 3"):
+    with pytest.raises(DataError, match="expected a list of strings; got 3 at place 1"):
         model.rank(["a", 3], 1)
+    for wrong, told in (("a", "one string"), (corpus().Y, "a matrix")):
+        with pytest.raises(ModelError, match=f"give a list of strings; got {told}"):
+            model.rank(wrong, 1)
     with pytest.raises(DataError, match="unknown label 'suger'"):
         model.explain("x", "suger")
     features = Corpus(corpus().ids, None, corpus().Y, corpus().Y, corpus().labels)

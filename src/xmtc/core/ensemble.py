@@ -29,6 +29,7 @@ from xmtc.core.parallel import blocks
 from xmtc.core.ranking import Ranking
 
 Rule = Literal["mean", "rank", "sigmoid", "softmax", "round-robin"]
+BY_LIST: frozenset[Rule] = frozenset({"rank", "softmax", "round-robin"})  # what a label earns hangs on its whole list
 _ROWS = 512  # documents combined at a time, which bounds the memory
 
 

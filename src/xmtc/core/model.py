@@ -14,6 +14,7 @@ from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Manifest
+from xmtc.core.texts import Texts
 
 Documents = Sequence[str] | sp.csr_matrix  # texts, or features if the model was trained on features
 
@@ -22,6 +23,14 @@ def check_k(k: object) -> None:
     """Refuse a number of labels that is none."""
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
         raise ModelError(f"k must be a whole number of at least 1; got {k!r}")
+
+
+def pack_texts(documents: Documents) -> Texts:
+    """Return the texts that a model is to rank, read once; one string, a matrix and what is no text are refused."""
+    if isinstance(documents, str) or sp.issparse(documents):
+        got = "one string" if isinstance(documents, str) else "a matrix"
+        raise ModelError(f"this model ranks texts: give a list of strings; got {got}")
+    return Texts.pack(documents)
 
 
 class Model(Protocol):

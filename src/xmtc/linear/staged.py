@@ -18,13 +18,13 @@ from pydantic import Field
 from xmtc.core.cluster_names import name_cluster
 from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
-from xmtc.core.ensemble import Rule, combine
+from xmtc.core.ensemble import BY_LIST, Rule, combine
 from xmtc.core.errors import DataError, ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
 from xmtc.core.matching import recall_in_clusters, score_clusters, take_logarithm
 from xmtc.core.metrics import TruthMode
-from xmtc.core.model import Documents, check_k
+from xmtc.core.model import Documents, check_k, pack_texts
 from xmtc.core.partition import Partition
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
@@ -46,7 +46,16 @@ class EnsembleConfig(Settings):
     """How members rank together."""
 
     rule: Rule = Field("mean", description="as in `xmtc ensemble`; in mean, a label that a member leaves out scores 0")
-    width: int = Field(20, ge=1, description="labels that each member puts forward, if there are several")
+    width: int = Field(
+        20,
+        ge=1,
+        description="labels that each of several members puts forward; in mean and sigmoid, more if more are asked for",
+    )
+
+    def depth(self, k: int) -> int:
+        """Labels that each of several members puts forward where k are asked for; by the rules that count places they
+        are always as many, or scores would hang on k."""
+        return self.width if self.rule in BY_LIST else max(k, self.width)
 
 
 class Matcher(Protocol):
@@ -151,7 +160,7 @@ class StagedModel:
     def rank(self, documents: Documents, k: int = 5) -> Ranking:
         """Return the k best labels of each text, which is vectorised and tokenized once for all members."""
         check_k(k)
-        return self._rank(*self._read(_texts(documents)), k)[0]
+        return self._rank(*self._read(pack_texts(documents)), k)[0]
 
     def rank_in_stages(
         self, corpus: Corpus, k: int = 5, truth: TruthMode = "all", progress: Progress = SILENT
@@ -186,7 +195,7 @@ class StagedModel:
 
     def _rank(self, X: sp.csr_matrix, tokens: Tokens | None, k: int) -> tuple[Ranking, list[Ranking]]:
         """The k best labels of each document, and the clusters that each member found them in."""
-        width = k if len(self.members) == 1 else max(k, self.ensemble.width)
+        width = k if len(self.members) == 1 else self.ensemble.depth(k)
         found, retrieved = [], []
         for member in self.members:
             clusters, vectors = member.match(X, tokens, self.search.beam)
@@ -217,13 +226,15 @@ class StagedModel:
         entry = self.labels.find(label)
         if entry >= self.labels.n_labels:
             raise DataError(f"label {label!r} has no training document, so the model never gives it")
-        X, tokens = self._read(_texts([text]))
+        X, tokens = self._read(Texts.pack([text]))
         push = np.zeros(X.shape[1], dtype=np.float64)
         path: list[tuple[str, float]] = []
         alone = []  # the label's scores, as if its cluster had been retrieved
         for member in self.members:
             cluster = int(member.partition.parents[entry])
-            clusters, vectors = member.match(X, tokens, member.partition.n_clusters)
+            clusters, vectors = member.match(X, tokens, self.search.beam)
+            if cluster not in clusters.labels[0]:  # its score as if it had been retrieved
+                clusters, vectors = member.match(X, tokens, member.partition.n_clusters)
             features = _features(X, vectors)
             raw, weighted, weights = label_score(member.ranker, features, entry)
             words = weighted < X.shape[1]  # the others are the text's vector and the bias
@@ -245,7 +256,8 @@ class StagedModel:
         )
 
     def _score(self, text: str, entry: int, alone: float) -> float:
-        """What `rank` gives the label; where it leaves it out, what it gives it in a longer list; else `alone`."""
+        """What `rank` gives the label; where it leaves it out, what it gives it in a longer list; else `alone`, or
+        nothing by a rule of other points than scores."""
         everything = self.labels.n_labels
         # members put forward `width` labels, and more only where more are asked for
         lists = (everything,) if len(self.members) == 1 else (min(self.ensemble.width, everything), everything)
@@ -254,7 +266,7 @@ class StagedModel:
             found = ranking.scores[0][ranking.labels[0] == entry]
             if len(found):
                 return float(found[0])
-        return alone
+        return alone if len(self.members) == 1 or self.ensemble.rule == "mean" else 0.0
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write one model folder for all members, whole or not at all."""
@@ -281,13 +293,3 @@ def _some(clusters: Ranking, rows: NDArray[np.int64]) -> Ranking:
 def _features(X: sp.csr_matrix, vectors: NDArray[np.float32] | None) -> sp.csr_matrix:
     """What the ranker reads."""
     return X if vectors is None else join_features(X, vectors)
-
-
-def _texts(documents: Documents) -> Texts:
-    if isinstance(documents, str) or sp.issparse(documents):
-        got = "one string" if isinstance(documents, str) else "a matrix"
-        raise ModelError(f"this model ranks texts: give a list of strings; got {got}")
-    for text in documents:
-        if not isinstance(text, str):
-            raise ModelError(f"this model ranks texts: give a list of strings; got one of {text!r}")
-    return Texts.pack(documents)

@@ -24,7 +24,7 @@ from xmtc.core.errors import DataError, ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
 from xmtc.core.metrics import Propensity
-from xmtc.core.model import Documents, check_k
+from xmtc.core.model import Documents, check_k, pack_texts
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.revision import Revision, revise
@@ -254,10 +254,7 @@ class LinearModel:
     def _features(self, documents: Documents) -> sp.csr_matrix:
         n_features = self.trees[0].n_features
         if self.tfidf is not None:
-            if isinstance(documents, str) or sp.issparse(documents):
-                got = "one string" if isinstance(documents, str) else "a matrix"
-                raise ModelError(f"this model ranks texts: give a list of strings; got {got}")
-            return self.tfidf.transform(documents)
+            return self.tfidf.transform(pack_texts(documents))
         if not sp.issparse(documents):
             got = "a dense array" if isinstance(documents, np.ndarray) else "texts"
             raise ModelError(f"this model ranks features: give a csr matrix with {n_features} columns; got {got}")

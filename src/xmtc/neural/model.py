@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from safetensors import safe_open
 from torch import nn
 
-from xmtc.core.errors import DataError, ModelError
+from xmtc.core.errors import DataError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
-from xmtc.core.model import Documents, check_k
+from xmtc.core.model import Documents, check_k, pack_texts
 from xmtc.core.partition import Partition
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderReader, FolderWriter, Manifest, write_folder
@@ -43,13 +42,7 @@ class NeuralModel:
     def rank(self, documents: Documents, k: int = 5) -> Ranking:
         """Return the k best labels of each text."""
         check_k(k)
-        if isinstance(documents, str) or sp.issparse(documents):
-            got = "one string" if isinstance(documents, str) else "a matrix"
-            raise ModelError(f"this model ranks texts: give a list of strings; got {got}")
-        for text in documents:
-            if not isinstance(text, str):
-                raise ModelError(f"this model ranks texts: give a list of strings; got one of {text!r}")
-        tokens = self.read(Texts.pack(documents))  # packed: tokenizers refuse lone surrogates
+        tokens = self.read(pack_texts(documents))  # packed: tokenizers refuse lone surrogates
         return rank_tokens(self.network, tokens, self.network.encoder.layout, k)
 
     def read(self, texts: Texts) -> Tokens:
