@@ -306,6 +306,11 @@ def test_a_linear_matcher_uses_no_dev(settings, tmp_path):
         ({"words": {"vectors": "nofile.txt"}}, "cannot read 'nofile.txt'"),
         ({"words": {"vectors": "bad.txt"}}, "bad.txt:2: expected a word and 2 numbers"),
         ({"train": {"metric": "P@7"}}, "no metric 'P@7'"),
+        pytest.param(
+            {"train": {"precision": "bf16"}},
+            "bf16 is for GPUs",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU"),
+        ),
         ({"match": {"kind": "linear"}, "train": {"metric": "P@7"}}, "no metric 'P@7'"),
         ({"match": {"initial_bias": math.nan}}, "match.initial_bias"),
         ({"match": {"kind": "bert"}, "encoder": {"name": "/no/encoder"}}, "/no/encoder"),
@@ -323,6 +328,13 @@ def test_a_mended_command_needs_no_flag(settings, wrong, told, tmp_path, monkeyp
     assert "clustering labels" not in heard.stages
     assert [path.name for path in tmp_path.iterdir()] == ["here"]
     xmtc.train(documents(), "xbert", config, out=tmp_path / "m")
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_kept(settings, tmp_path, monkeypatch):
+    monkeypatch.setattr("xmtc.neural.matcher.available_memory", lambda: 1000)
+    with pytest.raises(XmtcError, match="training would take about"):
+        xmtc.train(documents(), "xbert", settings, out=tmp_path / "m")
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_refused_command_leaves_another_run_alone(settings, tmp_path):

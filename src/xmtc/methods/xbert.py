@@ -43,6 +43,7 @@ from xmtc.linear.solver import SolverConfig
 from xmtc.linear.staged import EnsembleConfig, JointMatcher, LinearMatcher, Matcher, Member, StagedModel
 from xmtc.linear.tree import TreeConfig, train_tree
 from xmtc.neural.checkpoint import Checkpoints
+from xmtc.neural.devices import check_precision
 from xmtc.neural.embed import spread_words
 from xmtc.neural.encoder import load_encoder
 from xmtc.neural.label_encoding import LabelEncoding, check_encoders
@@ -160,8 +161,12 @@ class _Run:
             raise ConfigError("rank.embedding needs a neural matcher: set match.kind to bert or xttention")
         if config.match.linear > 0 and not neural:
             raise ConfigError("match.linear goes with a neural matcher; match.kind = linear is a linear tree alone")
-        several = len(kinds) * config.cluster.seeds > 1
-        if several and config.ensemble.rule == "mean" and (config.search.adds or config.search.combiner == "noop"):
+        n_members = len(kinds) * config.cluster.seeds
+        if (
+            n_members > 1
+            and config.ensemble.rule == "mean"
+            and (config.search.adds or config.search.combiner == "noop")
+        ):
             raise ConfigError(
                 f"ensemble.rule = mean gives labels that a member leaves out 0, and with search.combiner = "
                 f"{config.search.combiner} scores lie below 0: set ensemble.rule to rank, sigmoid or softmax"
@@ -179,6 +184,7 @@ class _Run:
         self.Y = corpus.Y[:, : labels.n_labels].tocsr()
         self.n_clusters = count_clusters(labels.n_labels, config.cluster, progress)
         # before the long stages, for settings can be wrong here
+        check_precision(config.train.precision)
         cluster_scorer(sp.csr_matrix((1, self.n_clusters)), config.train.metric)
         check_encoders(kinds, config.cluster, config.encoder)
         self.reader = self._build_reader(texts) if neural else None
@@ -189,6 +195,9 @@ class _Run:
             self.tokens = self.reader.read_once(texts, progress)
             self.dev_tokens = self.reader.read_once(Texts.pack(dev.texts or ()), progress)
             self.dev_Y = dev.align(labels).Y[:, : labels.n_labels].tocsr()
+            self._build_network(seed).tell_plan(self.tokens.lengths, config.train, progress)
+            if n_members > 1:
+                progress.say(f"that is one member of {n_members}; the others take as long")
 
     def train_member(self, number: int, kind: VectorKind, seed: int) -> tuple[Member, dict[str, Any]]:
         """Index, match, rank; returns the member and what the manifest says of it."""
@@ -226,8 +235,7 @@ class _Run:
         self, targets: sp.csr_matrix, partition: Partition, seed: int, folder: Path | None
     ) -> tuple[ClusterMatcher, list[dict[str, Any]]]:
         config = self.config
-        torch.manual_seed(seed)
-        network = ClusterMatcher(self._build_body(seed), self.n_clusters, config.match)
+        network = self._build_network(seed)
         dev = self.dev_tokens, cluster_targets(self.dev_Y, partition)
         rest = (config.train, config.rate, seed, folder, self.identity, self.progress)
         return network, train_matcher(network, (self.tokens, targets), dev, *rest)
@@ -256,6 +264,10 @@ class _Run:
         embed = spread_words(self.config.encoder) if self.config.words.vectors == "encoder" else None
         self.known_words = known_vectors(words, self.config.words, self.progress, embed)
         return TextReader(words, None)
+
+    def _build_network(self, seed: int) -> ClusterMatcher:
+        torch.manual_seed(seed)
+        return ClusterMatcher(self._build_body(seed), self.n_clusters, self.config.match)
 
     def _build_body(self, seed: int) -> PooledEncoder | Xttention:
         config = self.config

@@ -27,15 +27,23 @@ class LossOnly(nn.Module):
         return loss
 
 
+def check_precision(precision: Precision) -> None:
+    """Refuse mixed precision where there is no GPU."""
+    if precision != "fp32" and _on_cpu():
+        raise ConfigError(f"train.precision = {precision} is for GPUs; this run is on a CPU: leave it at fp32")
+
+
+def _on_cpu() -> bool:
+    return not (torch.cuda.is_available() or torch.backends.mps.is_available() or torch.xpu.is_available())
+
+
 def build_accelerator(precision: Precision, skips_parameters: bool) -> Accelerator:
     """Return Accelerate's view of this process; skips_parameters: a step may leave parameters out."""
-    # Accelerate takes torchrun's processes on CPUs for unrelated ones unless it is told that there is nothing else
-    cpu = not (torch.cuda.is_available() or torch.backends.mps.is_available() or torch.xpu.is_available())
-    if precision != "fp32" and cpu:
-        raise ConfigError(f"train.precision = {precision} is for GPUs; this run is on a CPU: leave it at fp32")
+    check_precision(precision)
     AcceleratorState._reset_state()  # an earlier run in this process may have had another precision
     return Accelerator(
-        cpu=cpu,
+        # it takes torchrun's processes on CPUs for unrelated ones unless it is told that there is nothing else
+        cpu=_on_cpu(),
         mixed_precision="no" if precision == "fp32" else precision,
         kwargs_handlers=[
             # buffers are fixed here: there is nothing to broadcast in every step

@@ -48,7 +48,6 @@ def train_matcher(
     checkpoints = None if folder is None else folder / "checkpoints"
 
     def compute() -> dict[str, NDArray[Any]]:
-        network.tell_plan(documents[0].lengths, config, progress)
         curve = fit(
             network,
             network.groups(rate),
