@@ -11,6 +11,7 @@ import pytest
 from tests.app.conftest import fails, xmtc
 from xmtc import __version__
 from xmtc.app import commands
+from xmtc.catalogue import METHODS
 from xmtc.core.errors import DataError
 from xmtc.data.gather import DataWarning
 
@@ -39,6 +40,11 @@ def test_every_command_has_help_with_an_example(command: str) -> None:
     assert (result.code, result.err) == (0, "")
     assert "Example" in result.out
     assert f"xmtc {command}" in result.out
+
+
+def test_training_names_all_methods() -> None:
+    told = xmtc("train", "--help").out
+    assert all(method in told for method in METHODS)
 
 
 def test_without_arguments_it_shows_all_commands() -> None:

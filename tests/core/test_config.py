@@ -16,6 +16,7 @@ class Train(Settings):
 
 class Extra(Settings):
     depth: int = 1
+    names: list[str] = Field(default_factory=list)
 
 
 class Config(Settings):
@@ -50,6 +51,7 @@ def test_settings_do_not_change():
         ({"train": {"epochs": 0}}, "setting 'train.epochs': .*greater than or equal to 1; got 0"),
         ({"train": {"epochs": "many"}}, "setting 'train.epochs': .*; got 'many'"),
         ({"train": 3}, "setting 'train': .*; got 3"),
+        ({"extra": {"names": "a"}}, r"setting 'extra.names': .*list \(a list is JSON, .*'\[\"a\", \"b\"\]'\); got 'a'"),
         ({"train": {"epochs": 0, "rate": "x"}}, r"1 more mistakes"),
         ({"name": "none", "train": {"epochs": 9}}, "^more than 5 epochs need a name$"),
     ],

@@ -90,7 +90,7 @@ def test_which_ids_are_text():
 
 def test_a_label_without_text_takes_the_mean_of_those_it_occurs_with():
     found = labels()
-    Y = found.encode([["7", "8"], ["8", "10", "7"], ["9"], ["x1"]])
+    Y = found.encode([["7", "8"], ["8", "10", "7"], ["9"], ["x1"]])  # x1 occurs with no other
 
     def embed(texts):
         assert texts[found.position["8"]] == "8"
@@ -101,9 +101,16 @@ def test_a_label_without_text_takes_the_mean_of_those_it_occurs_with():
     expected = np.eye(6, dtype=np.float32)
     expected[found.position["8"]] = 0
     expected[found.position["8"], [found.position["7"], found.position["10"]]] = np.array([2, 1]) / np.sqrt(5)
-    expected[found.position["x1"]] = 0  # it occurs with no other
-    np.testing.assert_allclose(vectors, expected, rtol=1e-6)
-    assert said.facts == ["2 of 6 labels have no text: each takes the mean of those it occurs with"]
+    alone = expected.copy()
+    alone[found.position["x1"]] = 0
+    np.testing.assert_allclose(vectors, alone, rtol=1e-6)
+    told = "2 of 6 labels have no text: each takes the mean of those it occurs with"
+    assert said.facts == [f"{told}; labels that occur with none, and go to any cluster: 1"]
+    said = Said()
+    beside = text_vectors(found, found.encode([["7", "8"], ["8", "10", "7"], ["x1", "8"]]), embed, said)
+    expected[found.position["x1"]] = expected[found.position["8"]]  # by way of 8, which has no text either
+    np.testing.assert_allclose(beside, expected, rtol=1e-6)
+    assert said.facts == [told]
 
 
 def test_without_any_text_documents_stand_for_labels():
@@ -114,3 +121,6 @@ def test_without_any_text_documents_stand_for_labels():
     assert choose_vectors(bare, IndexConfig(vectors=["pifa-neural"]), said) == ["pifa-neural"]
     assert choose_vectors(labels(), IndexConfig(vectors=["text", "pifa"]), said) == ["text", "pifa"]
     assert len(said.facts) == 1
+    mostly = LabelSet.build(["1", "2", "3"], [Concept("1", "sugar")])
+    assert choose_vectors(mostly, IndexConfig(vectors=["words"]), said) == ["pifa"]
+    assert said.facts[1].startswith("only 1 of 3 labels have text: they are clustered by")

@@ -17,7 +17,12 @@ def train(
         str, typer.Option("--out", metavar="MODEL", callback=check_path, help="Folder to write the model to.")
     ],
     method: Annotated[
-        str | None, typer.Option("--method", metavar="METHOD", help="linear (the default without --recipe).")
+        str | None,
+        typer.Option(
+            "--method",
+            metavar="METHOD",
+            help="linear (the default without --recipe), lightxml, aplc, mexml, xbert or treader.",
+        ),
     ] = None,
     recipe: Annotated[
         str | None, typer.Option("--recipe", metavar="RECIPE", help="Name of a recipe, or path of a TOML file.")

@@ -89,7 +89,8 @@ def _one_line(cls: type[Settings], error: ValidationError) -> str:
     if not path:  # a rule over several settings speaks for itself
         return first["msg"].removeprefix("Value error, ")
     more = f" ({error.error_count() - 1} more mistakes)" if error.error_count() > 1 else ""
-    return f"setting {path!r}: {first['msg']}; got {first['input']!r}{more}"
+    hint = """ (a list is JSON, quoted for the shell: '["a", "b"]')""" if first["type"] == "list_type" else ""
+    return f"setting {path!r}: {first['msg']}{hint}; got {first['input']!r}{more}"
 
 
 def _fields_at(cls: type[BaseModel], path: Iterable[str]) -> list[str]:

@@ -50,10 +50,14 @@ class IndexConfig(MeansConfig):
 
 
 def choose_vectors(labels: LabelSet, config: IndexConfig, progress: Progress = SILENT) -> list[VectorKind]:
-    """Return the kinds of vectors that can be made: pifa stands for those from text where no label has any."""
-    if not FROM_TEXT & set(config.vectors) or has_text(labels).any():
+    """Return the kinds of vectors that can be made: pifa stands for those from text where most labels have none."""
+    if not FROM_TEXT & set(config.vectors):
         return list(dict.fromkeys(config.vectors))
-    progress.say("the labels have no text: they are clustered by the words of their documents (pifa)")
+    n_told = int(has_text(labels).sum())
+    if 2 * n_told >= labels.n_labels:
+        return list(dict.fromkeys(config.vectors))
+    who = f"only {n_told:,} of {labels.n_labels:,} labels have text" if n_told else "the labels have no text"
+    progress.say(f"{who}: they are clustered by the words of their documents (pifa)")
     return list(dict.fromkeys("pifa" if kind in FROM_TEXT else kind for kind in config.vectors))
 
 
@@ -108,18 +112,24 @@ def text_vectors(
 ) -> NDArray[np.float32]:
     """Return the (labels × d) embeddings of the labels' texts, rows of length 1.
 
-    A label without text takes the mean vector of the labels that it occurs with in documents (of Y); zero if none.
+    A label without text takes the mean vector of the labels that it occurs with in documents (of Y), first of those
+    with text, then of those that got a vector so; zero, which any cluster may hold, if it occurs with none of these.
     """
     vectors = embed_labels(labels, embed)
     missing = np.flatnonzero(~has_text(labels))
     if len(missing) == 0:
         return vectors
-    progress.say(
-        f"{len(missing):,} of {labels.n_labels:,} labels have no text: each takes the mean of those it occurs with"
-    )
     vectors[missing] = 0
+    told = f"{len(missing):,} of {labels.n_labels:,} labels have no text: each takes the mean of those it occurs with"
     together = (Y[:, missing].T @ Y[:, : labels.n_labels]).tocsr()
-    means = np.asarray(together @ vectors, dtype=np.float32)
-    lengths = np.linalg.norm(means, axis=1, keepdims=True)
-    vectors[missing] = means / np.where(lengths > 0, lengths, 1)
+    while len(missing):
+        means = np.asarray(together @ vectors, dtype=np.float32)
+        lengths = np.linalg.norm(means, axis=1)
+        found = lengths > 0
+        if not found.any():
+            told += f"; labels that occur with none, and go to any cluster: {len(missing):,}"
+            break
+        vectors[missing[found]] = means[found] / lengths[found, None]
+        missing, together = missing[~found], together[~found]
+    progress.say(told)
     return vectors
