@@ -94,7 +94,7 @@ def rank(job: Found) -> Found:
     with Clock() as first:
         api.rank_corpus(model, corpus.take([0]), WIDTH)
     with Clock() as every:
-        ranking = api.rank_corpus(model, corpus, WIDTH)
+        ranking, stages = api.rank_in_stages(model, corpus, WIDTH, "known")
     memory = peak_rss_mb()
     _keep(job, "test", ranking)
     found: Found = {
@@ -103,7 +103,7 @@ def rank(job: Found) -> Found:
         "most_rss_mb": memory,
         "data": {"test": corpus.fingerprint(), "test_documents": len(corpus)},
         "reports": {mode: _report(model, ranking, corpus, mode, intervals=True) for mode in ("known", "all")},
-        "stages": api.evaluate_stages(model, corpus, "known"),  # of a model of several
+        "stages": stages,  # of a model of several
     }
     if job["hold_out"]:
         parts = read_parts(job["data"])

@@ -176,7 +176,7 @@ def test_lists_and_other_matrices_become_what_the_fields_are():
 
 @pytest.mark.parametrize("texts", ["ab", [None, "b"], ["a", 3]])
 def test_texts_must_be_a_list_of_strings(texts):
-    with pytest.raises(DataError, match="expected a list of strings; got"):
+    with pytest.raises(DataError, match="give a list of strings; got"):
         Corpus.from_lists(texts, [["x"], ["y"]])
 
 

@@ -138,7 +138,7 @@ def test_two_matchers_score_clusters_together(model, combiner):
 
 
 def test_mistakes(model):
-    with pytest.raises(DataError, match="expected a list of strings; got 3 at place 1"):
+    with pytest.raises(ModelError, match="give a list of strings; got 3 at place 1"):
         model.rank(["a", 3], 1)
     for wrong, told in (("a", "one string"), (corpus().Y, "a matrix")):
         with pytest.raises(ModelError, match=f"give a list of strings; got {told}"):

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from xmtc.core.errors import ModelError
+from xmtc.core.errors import DataError, ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
 from xmtc.core.ranking import Ranking
@@ -30,7 +30,10 @@ def pack_texts(documents: Documents) -> Texts:
     if isinstance(documents, str) or sp.issparse(documents):
         got = "one string" if isinstance(documents, str) else "a matrix"
         raise ModelError(f"this model ranks texts: give a list of strings; got {got}")
-    return Texts.pack(documents)
+    try:
+        return Texts.pack(documents)
+    except DataError as error:  # not data of the user's files, but what was given to the model
+        raise ModelError(f"this model ranks texts: {error}") from None
 
 
 class Model(Protocol):

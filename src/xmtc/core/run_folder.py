@@ -23,7 +23,7 @@ def check_out(out: str | Path, *, resume: bool = False, overwrite: bool = False)
     unwritten = all(path.match(".run-*.json") for path in partial.iterdir())  # a run killed at its very beginning
     if not (any(partial.rglob("run.json")) or unwritten):
         raise ModelError(f"{partial} is in the way of the checkpoints and holds none; move it or choose another folder")
-    if not (resume or overwrite or unwritten):
+    if not (resume or overwrite):
         raise ModelError(f"{partial} holds an interrupted run; go on with --resume or start anew with --overwrite")
 
 

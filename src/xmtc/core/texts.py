@@ -30,11 +30,11 @@ class Texts(Sequence[str]):
         if isinstance(texts, Texts):
             return texts
         if isinstance(texts, str):
-            raise DataError("expected a list of strings; got one string: put it in a list")
+            raise DataError("give a list of strings; got one string: put it in a list")
         builder = TextsBuilder()
         for i, text in enumerate(texts):
             if not isinstance(text, str):
-                raise DataError(f"expected a list of strings; got {text!r} at place {i}")
+                raise DataError(f"give a list of strings; got {text!r} at place {i}")
             builder.append(text)
         return builder.build()
 
