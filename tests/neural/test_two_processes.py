@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 from tests.neural.two_processes import CASES, main
 
 ROOT = Path(__file__).parents[2]
+SEGFAULT = "exitcode: -11"
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +30,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory, folder_of: Callable[[str], 
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     command = [*launch, "-m", "tests.neural.two_processes", str(folder / "encoders"), str(folder / "two")]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200, check=False)
+    done = launched(command, environment)
+    if SEGFAULT in done.stderr:  # once in hundreds of launches a thread of gloo's own has crashed; not twice in a row
+        done = launched(command, environment)
     assert done.returncode == 0, done.stderr[-3000:]
     main(folder / "encoders", folder / "one")
     return folder
+
+
+def launched(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200, check=False)
 
 
 def lines(folder: Path, processes: str, case: str) -> list[dict[str, float]]:
