@@ -46,7 +46,7 @@ def rank(job: Found) -> Found:
     """Load the model, or some of its members, rank the test documents in batches and some one by one, and score."""
     model = api.load(job["model"])
     if job["members"]:
-        model = _some(model, job["members"])
+        model = some_members(model, job["members"])
     corpus = read_test(Path(job["data"]), Documents(**job["documents"]))
     first = corpus.take(range(min(_ALONE, len(corpus))))
     model.rank(first.texts or [], 5)  # what a process does but once is not counted
@@ -74,8 +74,8 @@ def rank(job: Found) -> Found:
     }
 
 
-def _some(model: Any, members: list[int]) -> Any:
-    """The same model of three stages with some of its members."""
+def some_members(model: Any, members: list[int]) -> Any:
+    """Return the same model of three stages with some of its members."""
     facts = [model.manifest.details["members"][i] for i in members]
     details = {**model.manifest.details, "members": facts, "curve": facts[0]["curve"]}
     return replace(

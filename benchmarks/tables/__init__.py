@@ -13,6 +13,7 @@ from benchmarks import (
     aplc_cost,
     calibration,
     large_step,
+    members,
     mexml_memory,
     neighbours,
     neural_overhead,
@@ -86,6 +87,7 @@ def problems() -> list[str]:
                 f"{name}: rivals were compared with another ranking; run python -m benchmarks.peers {name} --rescore"
             )
         found += stale_ensembles(name)
+        found += members.stale(name)
     for page, given in ((PAGE, render()), (SCALING, render_scaling())):
         if not page.is_file() or page.read_text(encoding="utf-8") != given:
             found.append(f"docs/{page.name} is not what the results give; run python -m benchmarks.tables")
@@ -101,6 +103,7 @@ def render() -> str:
         of_set += race_sections(name)
         of_set += choose.section(name)
         of_set += neural_sections(name)
+        of_set += members.section(name)
         if of_set:
             sections += [f"## {name}", *of_set]
     of_methods = (calibration, update, ablations, neural_overhead, aplc_cost, mexml_memory, xbert_latency, neighbours)
