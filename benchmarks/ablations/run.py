@@ -51,7 +51,7 @@ def rank(job: Found) -> Found:
     first = corpus.take(range(min(_ALONE, len(corpus))))
     model.rank(first.texts or [], 5)  # what a process does but once is not counted
     with Clock() as together:
-        ranking = api.rank_corpus(model, corpus, 5)
+        ranking, stages = api.rank_in_stages(model, corpus, 5, "known")
     alone = []
     for text in first.texts or ():
         with Clock() as clock:
@@ -59,7 +59,7 @@ def rank(job: Found) -> Found:
         alone.append(1000 * clock.seconds)
     aligned = corpus.align(model.labels)
     report = metrics.evaluate(ranking, aligned.Y, aligned.labels, model.manifest.n_documents, mode="known")
-    matching = api.evaluate_stages(model, corpus, "known").get("matching", ())[:1]  # of the first member
+    matching = stages.get("matching", ())[:1]  # of the first member
     stage = {f"matching {key}": member[key] for member in matching for key in ("P@1", "P@3", "P@5")}
     return {
         # thousandths: a mean over thousands of labels is small, and results keep four digits behind the point
