@@ -13,6 +13,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,11 +51,19 @@ def run(python: str | Path, module: str, phase: str, job: Mapping[str, Any], lim
 
 
 def serve(phases: Mapping[str, Callable[[Found], Found]]) -> None:
-    """Do the phase that the command line names, in a process started by `run`."""
+    """Do the phase that the command line names, in a process started by `run`, and end when that one has."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     phase, asked = sys.argv[1:]
     job = json.loads(Path(asked).read_text())
     found = phases[phase](job)
     Path(job["answer"]).write_text(json.dumps({**found, "peak_rss_mb": peak_rss_mb()}))
+
+
+def _end_with(parent: int) -> None:
+    """Watch the process that started this one: two would train to the same folder once it is started again."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
 def one_line(text: str) -> str:

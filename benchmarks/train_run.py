@@ -7,10 +7,7 @@ its dev documents as in `xmtc train`: the folder's dev split, else held out by i
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -210,15 +207,7 @@ def _version_in_words(model: Model) -> str | None:
     return _VERSIONS.get(tuple(sorted(members.items())), f"({told})")
 
 
-def _end_with(parent: int) -> None:
-    """End when the process that started this one has: two would train to the same folder once it is started again."""
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(1)
-
-
 if __name__ == "__main__":
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     try:
         serve({"train": train, "rank": rank})
     except XmtcError as error:

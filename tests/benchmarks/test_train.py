@@ -128,17 +128,19 @@ def test_a_killed_run_goes_on_when_the_command_is_given_again(home: Path) -> Non
     assert log.count("epoch 1 of") == 1
 
 
-def test_training_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
-    mark = tmp_path / "runs"
-    inner = f"import os; from benchmarks import train_run; open({str(mark)!r}, 'w').write(str(os.getpid())); "
-    inner += "train_run._end_with(os.getppid())"
-    outer = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {inner!r}]); time.sleep(60)"
+def test_a_phase_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    mark, job = tmp_path / "runs", tmp_path / "job.json"
+    job.write_text("{}")
+    inner = f"import os, time; from benchmarks import process; open({str(mark)!r}, 'w').write(str(os.getpid())); "
+    inner += "process.serve({'wait': lambda job: time.sleep(300)})"
+    command = f"[sys.executable, '-c', {inner!r}, 'wait', {str(job)!r}]"
+    outer = f"import subprocess, sys, time; subprocess.Popen({command}); time.sleep(60)"
     process = subprocess.Popen([sys.executable, "-c", outer], cwd=ROOT)
     wait_until(lambda: mark.is_file() and mark.read_text() != "")
     process.kill()
     process.wait()
     pid = int(mark.read_text())
-    wait_until(lambda: not runs(pid))
+    wait_until(lambda: not runs(pid), 60)
     assert not runs(pid)
 
 
