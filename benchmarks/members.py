@@ -35,7 +35,7 @@ from xmtc.linear.staged import StagedModel
 
 ALL = "all"
 _SAME = 0.99  # of first labels, in a ranking by the same model in batches of other sizes
-_KINDS = {"text": "v1: names", "pifa": "v2: documents", ALL: "v3: all"}
+_KINDS = {"text": "by names", "pifa": "by documents"}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -109,7 +109,7 @@ def section(name: str) -> list[str]:
             for kind, scores in found["kinds"].items()
         ]
         pairs = found["differences"]
-        heads = [f"{_KINDS[ALL]} − {_KINDS.get(kind, kind)}" for kind in pairs]
+        heads = [f"{ALL} − {_KINDS.get(kind, kind)}" for kind in pairs]
         compared = [
             [SCORES.get(key, key), *(difference(pair[key]) for pair in pairs.values())]
             for key in next(iter(pairs.values()))
