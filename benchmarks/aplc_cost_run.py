@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from benchmarks.machine import Clock
 from benchmarks.process import Found, serve
 from xmtc.core.partition import Partition
-from xmtc.methods.aplc import BandConfig, band_sizes, cut_bands
-from xmtc.neural.aplc_head import AplcHead
+from xmtc.methods.aplc.head import AplcHead
+from xmtc.methods.aplc.method import BandConfig, band_sizes, cut_bands
 from xmtc.neural.batches import Batch
 from xmtc.neural.heads import FlatHead
 from xmtc.neural.optimizer import Group, build_optimizers

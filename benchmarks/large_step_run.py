@@ -16,7 +16,7 @@ from benchmarks.machine import Clock
 from benchmarks.neural_overhead_run import Stamps, cut_evenly, draw_documents
 from benchmarks.process import Found, serve
 from xmtc.core.config import build
-from xmtc.methods import lightxml
+from xmtc.methods.lightxml import method as lightxml
 from xmtc.neural.batches import collate
 from xmtc.neural.encoder import Encoder, TokenLayout
 from xmtc.neural.plan import plan_training

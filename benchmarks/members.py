@@ -27,11 +27,11 @@ from benchmarks.together import Truth
 from benchmarks.train import work_folder
 from xmtc import api
 from xmtc.core import metrics
-from xmtc.core.bootstrap import point
 from xmtc.core.ensemble import combine
 from xmtc.core.errors import ConfigError, DataError, XmtcError
+from xmtc.core.metrics.bootstrap import point
 from xmtc.core.ranking import Ranking
-from xmtc.linear.staged import StagedModel
+from xmtc.methods.xbert.model import StagedModel
 
 ALL = "all"
 _SAME = 0.99  # of first labels, in a ranking by the same model in batches of other sizes

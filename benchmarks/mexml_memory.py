@@ -3,7 +3,7 @@
 python -m benchmarks.mexml_memory [--threads 2] [--steps 2]
 
 Wiki10-31K's size: 30,938 labels, 5 documents of 512 tokens, states 768 wide. Three phases, each in a process of its
-own: the attention expert as neural/label_attention.py has it; the same as Eq. 2–4 are printed, with every label's
+own: the attention expert as methods/mexml/label_attention.py has it; the same as Eq. 2–4 are printed, with every label's
 view of the text built (documents × labels × width) and kept for the backward pass; and the whole of ME-XML, with an
 encoder of RoBERTa-base's size and both experts, in the one training loop. Weights, states, documents and labels are
 random: what is measured is memory and time. → results/mexml_memory.json

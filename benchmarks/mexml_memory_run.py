@@ -14,10 +14,10 @@ from benchmarks.machine import Clock, peak_rss_mb
 from benchmarks.neural_overhead_run import Stamps, draw_documents
 from benchmarks.process import Found, serve
 from xmtc.core.config import build
-from xmtc.methods import mexml
+from xmtc.methods.mexml import method as mexml
+from xmtc.methods.mexml.experts import cross_entropy
+from xmtc.methods.mexml.label_attention import LabelAttention
 from xmtc.neural.encoder import Encoded, Encoder, TokenLayout
-from xmtc.neural.experts import cross_entropy
-from xmtc.neural.label_attention import LabelAttention
 from xmtc.neural.optimizer import Group, build_optimizers
 from xmtc.neural.trainer import fit
 

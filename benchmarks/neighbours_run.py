@@ -14,8 +14,8 @@ from benchmarks.machine import Clock
 from benchmarks.process import Found, serve
 from xmtc import api
 from xmtc.core.texts import Texts
-from xmtc.features import neighbours_index
 from xmtc.features.neighbours import Neighbours, NeighbourStore, Vectors, mean_word_vectors
+from xmtc.features.neighbours import index as neighbours_index
 from xmtc.features.tfidf import TfidfConfig, fit_transform_leniently
 from xmtc.features.tokens import tokenize
 from xmtc.features.words import Words, WordsConfig, word_vectors

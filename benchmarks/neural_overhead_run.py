@@ -22,7 +22,9 @@ from xmtc.core.config import build, merge
 from xmtc.core.partition import Partition
 from xmtc.core.progress import Progress
 from xmtc.features.tokens import Tokens, tokenize
-from xmtc.methods import aplc, lightxml, mexml
+from xmtc.methods.aplc import method as aplc
+from xmtc.methods.lightxml import method as lightxml
+from xmtc.methods.mexml import method as mexml
 from xmtc.neural.batches import Batch, collate, order_batches
 from xmtc.neural.encoder import Encoder, TokenLayout, load_encoder
 from xmtc.neural.optimizer import RowSparseAdamW

@@ -22,10 +22,11 @@ from benchmarks.peers.score import differences
 from benchmarks.sets import data_folder, locate
 from benchmarks.store import WIDTH, read_results, read_scored, write_result
 from xmtc.api import read_corpus
-from xmtc.core import bootstrap, metrics
+from xmtc.core import metrics
 from xmtc.core.corpus import Corpus
 from xmtc.core.ensemble import Rule, combine
 from xmtc.core.errors import ConfigError, DataError, XmtcError, nearest
+from xmtc.core.metrics import bootstrap
 from xmtc.core.ranking import Ranking
 
 ENSEMBLE = "ensemble"

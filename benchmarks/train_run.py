@@ -28,7 +28,7 @@ from xmtc.core.model import Model
 from xmtc.core.progress import SILENT
 from xmtc.core.ranking import Ranking
 from xmtc.data.read import splits
-from xmtc.linear.staged import JointMatcher, StagedModel
+from xmtc.methods.xbert.model import JointMatcher, StagedModel
 
 _ENCODERS = {
     "minilm": "MiniLM",

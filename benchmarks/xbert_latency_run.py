@@ -23,8 +23,8 @@ from benchmarks.train_run import _encoder_in_words, _version_in_words
 from xmtc import api
 from xmtc.core.errors import ModelError, XmtcError
 from xmtc.core.model import Model
-from xmtc.linear.staged import JointMatcher, Member, StagedModel
-from xmtc.neural.matcher import NeuralMatcher
+from xmtc.methods.xbert.matcher import NeuralMatcher
+from xmtc.methods.xbert.model import JointMatcher, Member, StagedModel
 
 _WARM_UP = 20  # documents that are ranked before the clock runs
 

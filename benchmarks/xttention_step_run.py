@@ -15,11 +15,11 @@ from benchmarks.neural_overhead_run import Stamps, draw_documents
 from benchmarks.process import Found, serve
 from xmtc import api
 from xmtc.features.words import N_SPECIAL
-from xmtc.methods import xbert
+from xmtc.methods.xbert import method as xbert
+from xmtc.methods.xbert.matcher import ClusterMatcher
+from xmtc.methods.xbert.xttention import WORD_LAYOUT, Xttention
 from xmtc.neural.batches import Batch, collate
-from xmtc.neural.matcher import ClusterMatcher
 from xmtc.neural.trainer import TrainingData, fit
-from xmtc.neural.xttention import WORD_LAYOUT, Xttention
 
 
 def train(job: Found) -> Found:

@@ -110,8 +110,8 @@ def _scope(model: Model, corpus: Corpus) -> dict[str, float]:
     teacher = getattr(model, "teacher", None)
     if teacher is None:
         return {}
-    from xmtc.features.scopes import ScopeConfig, build_scopes
     from xmtc.features.tokens import tokenize
+    from xmtc.methods.treader.scopes import ScopeConfig, build_scopes
 
     labels, texts = model.labels, Texts.pack(corpus.texts or ())
     neighbours = teacher.search(texts, tokenize(texts, model.tokenizer))

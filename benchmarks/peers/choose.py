@@ -30,9 +30,9 @@ from benchmarks.sets import BUILT, data_folder, locate
 from benchmarks.store import WIDTH, read_result, write_result
 from benchmarks.tables.markdown import code, table
 from xmtc.api import read_corpus
-from xmtc.core import bootstrap
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, XmtcError
+from xmtc.core.metrics import bootstrap
 
 KIND = "choices"
 _FIGURES = ("P@1", "P@5", "nDCG@5", "PSP@5")

@@ -18,7 +18,7 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.labels import LabelSet
 from xmtc.core.texts import Texts
 from xmtc.features.tfidf import Tfidf
-from xmtc.methods.linear import Config
+from xmtc.methods.linear.method import Config
 
 
 @dataclass(frozen=True)

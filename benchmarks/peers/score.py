@@ -16,8 +16,9 @@ from benchmarks.parts import label_fingerprint, read_parts
 from benchmarks.peers.export import Problem
 from benchmarks.peers.rivals import RIVALS
 from benchmarks.store import OURS, read_ranking, read_result
-from xmtc.core import bootstrap, metrics
+from xmtc.core import metrics
 from xmtc.core.errors import ConfigError
+from xmtc.core.metrics import bootstrap
 from xmtc.core.ranking import Ranking
 
 COMPARED = (

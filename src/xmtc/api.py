@@ -13,18 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from xmtc.catalogue import METHODS, open_method, read_recipe, read_settings, uses_dev
-from xmtc.core import bootstrap, metrics
-from xmtc.core.bulk import n_features, rank_corpus, rank_in_stages
-from xmtc.core.calibrated import CalibratedModel, add_calibration, find_threshold, uncalibrated, with_calibration
+from xmtc.core import metrics
 from xmtc.core.calibration import DEPTH, check_method, fit_calibration
+from xmtc.core.calibration.curves import CurveMethod
+from xmtc.core.calibration.model import CalibratedModel, add_calibration, find_threshold, uncalibrated, with_calibration
 from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
-from xmtc.core.curves import CurveMethod
 from xmtc.core.ensemble import Rule
 from xmtc.core.errors import ConfigError, DataError, ModelError, XmtcError
 from xmtc.core.held_out import find_unseen
+from xmtc.core.metrics import bootstrap
 from xmtc.core.model import Model
 from xmtc.core.progress import SILENT, Progress
+from xmtc.core.rank_corpus import n_features, rank_corpus, rank_in_stages
 from xmtc.core.ranking import Ranking
 from xmtc.core.run_folder import check_out, drop_unbegun, partial_folder
 from xmtc.core.steering import suggest

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from xmtc.app import progress
-from xmtc.app.cli import main
+from xmtc.app.cli import main, progress
 
 TOPICS = {
     "t1": ("sugar", ["sugar", "beet", "sweet", "quota"]),

@@ -11,7 +11,7 @@ import pytest
 from benchmarks import neighbours, neighbours_run, store
 from benchmarks.process import Limits
 from tests.benchmarks.sets import write_native
-from xmtc.features import neighbours_index
+from xmtc.features.neighbours import index as neighbours_index
 
 JOB: dict[str, Any] = {
     "set": "small",

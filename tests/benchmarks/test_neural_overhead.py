@@ -19,7 +19,9 @@ from tests.benchmarks.sets import all_texts, write_native
 from tests.tiny import build_tiny
 from xmtc.core.config import build
 from xmtc.core.errors import ConfigError
-from xmtc.methods import aplc, lightxml, mexml
+from xmtc.methods.aplc import method as aplc
+from xmtc.methods.lightxml import method as lightxml
+from xmtc.methods.mexml import method as mexml
 from xmtc.neural.encoder import Encoder, load_encoder
 
 SIZES = {"labels": 50, "cluster": 8, "bottleneck": 6, "shortlist": 3, "batch": 4, "tokens": 12}

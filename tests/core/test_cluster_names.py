@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from xmtc.core.cluster_names import name_cluster
-from xmtc.core.labels import LabelSet
+from xmtc.core.labels import LabelSet, name_cluster
 
 
 def test_the_most_frequent_labels_come_first():

@@ -11,7 +11,7 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError
 from xmtc.core.labels import Concept
 from xmtc.data.convert import convert
-from xmtc.data.layout import HOLDABLE
+from xmtc.data.layouts.layout import HOLDABLE
 from xmtc.data.read import LAYOUTS, DataWarning, detect, read_corpus, splits
 from xmtc.data.write import write_native
 

@@ -11,7 +11,7 @@ import pytest
 
 import xmtc
 from tests.data.conftest import PAGE
-from xmtc.data.layout import HOLDABLE
+from xmtc.data.layouts.layout import HOLDABLE
 from xmtc.data.read import LAYOUTS, detect, read_corpus, splits
 
 TEXTS = ["Sugar imports from Cuba", "Fishing quotas in the North Sea"]

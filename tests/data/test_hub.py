@@ -117,7 +117,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict]:
 SCRIPT = """
 import io, json, sys
 from contextlib import redirect_stderr, redirect_stdout
-from xmtc.app import progress
+from xmtc.app.cli import progress
 from xmtc.app.cli import main
 progress._QUICK = progress._EVERY = float("inf")  # a slow machine is no matter of these tests
 for arguments in json.loads(sys.argv[1]):

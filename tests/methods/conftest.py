@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.linear.conftest import problem, tree  # noqa: F401
+from tests.neural.conftest import folder_of  # noqa: F401
+
 
 @pytest.fixture(scope="module")
 def one_thread(tmp_path_factory):

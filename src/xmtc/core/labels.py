@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 from xmtc.core.errors import DataError, nearest
 
+_NAMED = 3  # labels that name a cluster
+
 
 @dataclass(frozen=True)
 class Concept:
@@ -186,3 +188,10 @@ class LabelSet:
     def with_counts(self, counts: Sequence[int] | NDArray[np.integer]) -> LabelSet:
         """Return the same set with other training counts."""
         return replace(self, counts=np.asarray(counts, dtype=np.int64))
+
+
+def name_cluster(labels: LabelSet, members: NDArray[np.integer]) -> str:
+    """Return the names of a cluster's most frequent labels, and how many it has in all if these are not all."""
+    frequent = members[np.argsort(-labels.counts[members], kind="stable")][:_NAMED]
+    name = " · ".join(labels.names[label] for label in frequent)
+    return name if len(members) <= len(frequent) else f"{name} … ({len(members)} labels)"

@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from xmtc.core.errors import ConfigError
 
 Task = TypeVar("Task")
@@ -42,3 +45,10 @@ def run(function: Callable[[Task], Result], tasks: Iterable[Task]) -> list[Resul
 def blocks(n: int, size: int) -> list[tuple[int, int]]:
     """Cut 0 … n into consecutive (start, stop) blocks of `size`."""
     return [(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def read_only(array: NDArray) -> NDArray:
+    """Return a plain, read-only view: numba compiles a kernel anew for each kind of array that it meets."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view

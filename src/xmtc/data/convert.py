@@ -18,7 +18,7 @@ from pathlib import Path
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError, nearest
 from xmtc.data.gather import DataWarning
-from xmtc.data.layout import HOLDABLE, Layout
+from xmtc.data.layouts.layout import HOLDABLE, Layout
 from xmtc.data.read import LAYOUTS, read_corpus, splits
 from xmtc.data.write import new_folder
 

@@ -11,12 +11,12 @@ from typing import IO, NamedTuple
 import scipy.sparse as sp
 
 from xmtc.core.errors import DataError
-from xmtc.data import tables
-from xmtc.data.layout import suffix
+from xmtc.data.layouts import tables
+from xmtc.data.layouts.layout import suffix
+from xmtc.data.layouts.native import iter_jsonl
+from xmtc.data.layouts.svmlight import iter_rows, read_header
 from xmtc.data.lines import Lines, open_lines
-from xmtc.data.native import iter_jsonl
 from xmtc.data.rows import Row, jsonl_rows
-from xmtc.data.svmlight import iter_rows, read_header
 
 _MOST_CHARACTERS = 1 << 25  # of a batch, whatever its number of documents
 

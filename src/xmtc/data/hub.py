@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError, nearest
 from xmtc.core.labels import Concept
-from xmtc.data import tables
 from xmtc.data.concepts import LABELS, Described
 from xmtc.data.gather import NOTHING, gather
-from xmtc.data.layout import Files, Layout, suffix
-from xmtc.data.native import iter_jsonl
+from xmtc.data.layouts import tables
+from xmtc.data.layouts.layout import Files, Layout, suffix
+from xmtc.data.layouts.native import iter_jsonl
 from xmtc.data.rows import Row
 from xmtc.data.skos import FORMATS
 from xmtc.data.vocabulary import read_vocabulary

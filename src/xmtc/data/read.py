@@ -10,10 +10,12 @@ from pathlib import Path
 
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError, nearest
-from xmtc.data import (
+from xmtc.data import hub
+from xmtc.data.concepts import Described
+from xmtc.data.gather import NOTHING, DataWarning
+from xmtc.data.layouts import (
     annif,
     aplc_csv,
-    hub,
     libmultilabel,
     native,
     pecos,
@@ -21,12 +23,12 @@ from xmtc.data import (
     repository,
     repository_texts,
     tables,
-    xbert_layout,
     xtransformer,
 )
-from xmtc.data.concepts import Described
-from xmtc.data.gather import NOTHING, DataWarning
-from xmtc.data.layout import FILE, Files, Layout, find_lacking, suffix
+from xmtc.data.layouts import (
+    xbert as xbert_layout,
+)
+from xmtc.data.layouts.layout import FILE, Files, Layout, find_lacking, suffix
 from xmtc.data.skos import FORMATS
 from xmtc.data.vocabulary import find_vocabulary, read_vocabulary
 

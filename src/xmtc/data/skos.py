@@ -27,7 +27,7 @@ from xmtc.core.cache import cached, key_of
 from xmtc.core.errors import DataError, nearest
 from xmtc.core.labels import Concept
 from xmtc.data.concepts import Described
-from xmtc.data.layout import suffix
+from xmtc.data.layouts.layout import suffix
 from xmtc.data.lines import open_lines
 from xmtc.data.rdf import Pairs, read_pairs
 

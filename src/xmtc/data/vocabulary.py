@@ -6,7 +6,7 @@ from pathlib import Path
 
 from xmtc.core.errors import DataError
 from xmtc.data.concepts import LABELS, Described, read_concepts
-from xmtc.data.layout import find_file, suffix
+from xmtc.data.layouts.layout import find_file, suffix
 from xmtc.data.skos import FORMATS, read_skos
 
 

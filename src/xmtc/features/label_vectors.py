@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from xmtc.core.errors import ConfigError, DataError
 from xmtc.core.labels import LabelSet
 from xmtc.core.parallel import run
-from xmtc.features.cluster_select import nth_smallest
+from xmtc.features.select import nth_smallest
 
 Weighting = Literal["plain", "sqrt"]
 Ints = NDArray[np.integer]

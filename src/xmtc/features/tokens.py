@@ -17,7 +17,7 @@ from xmtc.core.progress import SILENT, Progress
 from xmtc.core.texts import Texts
 
 if TYPE_CHECKING:  # scopes are made of neighbours, and these of tokens
-    from xmtc.features.scopes import Scopes
+    from xmtc.methods.treader.scopes import Scopes
 
 Tokenize = Callable[[Sequence[str]], list[list[int]]]
 _BATCH = 1000  # texts a call

@@ -18,7 +18,7 @@ from xmtc.core.config import Settings
 from xmtc.core.parallel import blocks, run
 from xmtc.core.ranking import Ranking
 from xmtc.linear.chunks import LinearTree
-from xmtc.linear.halves import as_float, bits_of
+from xmtc.linear.float16 import as_float, bits_of
 
 Combiner = Literal[
     "l1-hinge", "l2-hinge", "l3-hinge", "log-l1-hinge", "log-l2-hinge", "log-l3-hinge", "sigmoid", "noop"

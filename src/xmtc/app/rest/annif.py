@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from xmtc import __version__
 from xmtc.app.rest.answers import Cut, Kept, to_bytes
-from xmtc.app.rest.door import MAX_BODY
 from xmtc.app.rest.jobs import Explained, SuggestJob
+from xmtc.app.rest.middleware import MAX_BODY
 from xmtc.app.rest.models import LoadedModel, Models
 from xmtc.app.rest.schemas import MAX_K, MAX_TEXTS, Probability, Text
 from xmtc.app.rest.wire import client_gone, documented

@@ -11,8 +11,8 @@ from xmtc import __version__
 from xmtc.app.rest.annif import annif_router
 from xmtc.app.rest.answers import label_facts, to_bytes
 from xmtc.app.rest.batching import CallerGoneError
-from xmtc.app.rest.door import Door
 from xmtc.app.rest.metrics import Metrics
+from xmtc.app.rest.middleware import Door
 from xmtc.app.rest.models import Models
 from xmtc.app.rest.pages import page_router
 from xmtc.app.rest.problems import install_problems, overloaded

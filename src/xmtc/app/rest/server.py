@@ -19,7 +19,7 @@ from typing import Any
 
 import uvicorn
 
-from xmtc.app.rest.door import Door
+from xmtc.app.rest.middleware import Door
 from xmtc.core.errors import ConfigError
 
 _BACKLOG = 2048  # connections that wait to be taken

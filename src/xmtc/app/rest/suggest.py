@@ -9,7 +9,7 @@ from xmtc.app.rest.jobs import Explained, SuggestJob
 from xmtc.app.rest.models import LoadedModel
 from xmtc.app.rest.problems import ProblemError
 from xmtc.app.rest.schemas import MAX_EXPLAINED, SuggestRequest
-from xmtc.core.calibrated import UNCALIBRATED
+from xmtc.core.calibration.model import UNCALIBRATED
 from xmtc.core.errors import DataError
 
 

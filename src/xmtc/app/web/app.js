@@ -10,7 +10,7 @@ import { byId, count, make } from "./dom.js";
 import * as filters from "./filters.js";
 import * as history from "./history.js";
 import * as notices from "./notices.js";
-import * as paper from "./paper.js";
+import * as editor from "./editor.js";
 import * as ranked from "./ranked.js";
 import { keep, load } from "./storage.js";
 import * as themes from "./themes.js";
@@ -34,7 +34,7 @@ async function start() {
   byId("k").value = load("k", "10") || "10";
   notices.say(WELCOME);
   notices.watch(() => (models.length ? rankNow() : loadModels()));
-  paper.watch(textChanged, notices.say);
+  editor.watch(textChanged, notices.say);
   ranked.watch(explainLabel);
   filters.watch(() => model()?.name, rankNow);
   history.watch(returnTo);
@@ -53,7 +53,7 @@ async function loadModels() {
   byId("model").replaceChildren(...models.map(({ name }) => make("option", { value: name }, name)));
   chooseModel(load("model", ""));
   notices.say(models.length ? WELCOME : "This server has no model.");
-  if (paper.text().trim()) await rankNow();
+  if (editor.text().trim()) await rankNow();
 }
 
 function model() {
@@ -70,7 +70,7 @@ function rankSoon() {
 async function rankNow() {
   clearTimeout(timer);
   ranking?.abort();
-  const text = paper.text();
+  const text = editor.text();
   const current = model();
   if (!text.trim()) return showNothing();
   if (!current) return;
@@ -150,7 +150,7 @@ function setBusy(busy) {
 
 async function explainLabel(id) {
   explaining?.abort();
-  paper.unmark();
+  editor.unmark();
   document.body.classList.toggle("reading", id !== null);
   if (id === null || !shown) return;
   const { model: used, text, settings, labels } = shown;
@@ -164,10 +164,10 @@ async function explainLabel(id) {
       const answer = await suggest(used.name, text, { ...settings, explain: [id] }, signal);
       reasons.set(id, answer.find((one) => one.label === id)?.explanation ?? {});
     }
-    if (signal.aborted || text !== paper.text()) return;
+    if (signal.aborted || text !== editor.text()) return;
     const reason = reasons.get(id);
-    detail.explain(place, id, reason, paper.slicer(), paper.showWord);
-    paper.mark(reason.spans ?? []);
+    detail.explain(place, id, reason, editor.slicer(), editor.showWord);
+    editor.mark(reason.spans ?? []);
   } catch (problem) {
     if (signal.aborted) return;
     if (!(problem instanceof Problem)) throw problem;
@@ -191,9 +191,9 @@ function watchControls() {
     }
   });
   byId("clear").addEventListener("click", () => {
-    paper.setText("");
+    editor.setText("");
     showNothing();
-    paper.focus();
+    editor.focus();
   });
   byId("model").addEventListener("change", () => {
     keep("model", byId("model").value);
@@ -206,23 +206,23 @@ function watchControls() {
 }
 
 function textChanged(origin) {
-  if (!paper.text().trim()) showNothing();
+  if (!editor.text().trim()) showNothing();
   else if (origin === "file") rankNow();
   else rankSoon();
 }
 
 function askNow() {
-  if (paper.text().trim()) return rankNow();
+  if (editor.text().trim()) return rankNow();
   showNothing();
   notices.say("Write or paste a text first.");
-  paper.focus();
+  editor.focus();
 }
 
 function returnTo(entry) {
   if (entry.model !== byId("model").value) chooseModel(entry.model);
-  paper.setText(entry.text);
+  editor.setText(entry.text);
   rankNow();
-  paper.focus();
+  editor.focus();
   window.scrollTo({ top: 0 });
 }
 

@@ -1,0 +1,5 @@
+"""The command line."""
+
+from xmtc.app.cli.entry import main
+
+__all__ = ["main"]

@@ -1,0 +1,92 @@
+"""xmtc data: makes data sets, and converts them from one layout to another."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from xmtc.app.cli.options import Seed, check_path
+
+_Folder = Annotated[
+    str,
+    typer.Option("--out", metavar="FOLDER", callback=check_path, help="Folder to write; it must be new or empty."),
+]
+
+
+def pydocs(out: _Folder) -> None:
+    """Make a real data set from the docstrings of the Python packages installed here.
+
+    Texts are names and descriptions; labels are modules and parameter names, some 20,000 with the dev and neural extras
+    and fewer without. Nothing is downloaded and nothing is imported.
+    """
+    from xmtc.app.cli.progress import show_progress
+    from xmtc.data.pydocs import build_pydocs
+
+    with show_progress() as progress:
+        progress.stage("reading docstrings")
+        summary = build_pydocs(out, progress=progress.step)
+    counts = ", ".join(f"{n:,} {split}" for split, n in summary.documents.items())
+    print(f"{out}: {counts} documents, {summary.labels:,} labels, sha256 {summary.sha256[:12]}")
+
+
+def synthetic(
+    out: _Folder,
+    documents: Annotated[int, typer.Option("--documents", min=1, help="Documents to make.")],
+    labels: Annotated[int, typer.Option("--labels", min=1, help="Labels to draw from.")],
+    seed: Seed = 0,
+) -> None:
+    """Make a random data set of any size, for tests of scale; it says nothing about accuracy."""
+    from xmtc.app.cli.progress import show_progress
+    from xmtc.data.synthetic import build_synthetic
+
+    with show_progress() as progress:
+        progress.stage("writing documents")
+        build_synthetic(out, documents, labels, seed, progress.step)
+    print(f"{out}: {documents:,} documents, {labels:,} labels, seed {seed}")
+
+
+def convert(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SRC", callback=check_path, help="Folder or file in any layout, or hf:owner/name; see docs/DATA.md."
+        ),
+    ],
+    out: _Folder,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="LAYOUT",
+            help="native, csv, tsv, parquet, attentionxml, xbert, xtransformer, pecos, aplc, libmultilabel, annif, "
+            "xml-repository, xml-repository-sparse or xml-repository-texts.",
+        ),
+    ],
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels",
+            metavar="FILE",
+            callback=check_path,
+            help="Names and parents of labels, in place of SRC's own: a labels.jsonl or a SKOS vocabulary "
+            "(.ttl, .rdf, .nt, .jsonld).",
+        ),
+    ] = None,
+    language: Annotated[
+        str | None,
+        typer.Option("--language", metavar="TAG", help="Of the names of a SKOS vocabulary, such as de."),
+    ] = None,
+) -> None:
+    """Write a data set in another layout.
+
+    Splits, documents and the strings of their labels stay; what the layout cannot hold besides is told in one line.
+    """
+    from xmtc.app.cli.progress import show_progress
+    from xmtc.data.convert import convert as convert_data
+
+    with show_progress() as progress:
+        progress.stage("reading and writing documents")
+        done = convert_data(source, out, to, labels=labels, language=language)
+    counts = ", ".join(f"{n:,} {split}" for split, n in done.documents.items())
+    print(f"{out}: layout {to}, {counts} documents, {done.n_labels:,} labels")

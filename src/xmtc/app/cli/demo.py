@@ -1,0 +1,202 @@
+"""xmtc demo: the whole story on built-in data, told while it happens.
+
+Every step may be interrupted: the next run goes on with what is finished, and does the rest again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from xmtc.app.cli.options import check_path
+from xmtc.core.errors import DataError, XmtcError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from xmtc.app.cli.demo_models import Parts
+    from xmtc.core.corpus import Corpus
+    from xmtc.core.model import Model
+
+_SHOWN = 10  # documents whose labels are printed
+_LABELS = 5  # labels of each
+_QUESTION = "Parse a date string into a datetime"
+
+
+def demo(
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out",
+            metavar="FOLDER",
+            callback=check_path,
+            help="Folder for data, models and report; what is finished there is used again.",
+        ),
+    ] = "xmtc-demo",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="The linear model only: a minute in place of minutes.")
+    ] = False,
+) -> None:
+    """Build real data, train two models and join them, compare and explain them: offline, in minutes.
+
+    Interrupted, it goes on where it stopped when it is run again.
+    """
+    from xmtc import api
+    from xmtc.app.cli import console as terminal
+    from xmtc.app.cli.demo_models import LIGHTXML, LINEAR, hold_out_modules, join_models, train_model
+    from xmtc.app.cli.progress import show_progress
+
+    started = time.monotonic()
+    folders = {name: str(Path(out, name)) for name in ("data", "linear", "lightxml", "ensemble")}
+    for name in ("linear", "lightxml", "ensemble"):
+        api.check_out(folders[name], overwrite=True)
+    console, steps = terminal.out(), itertools.count(1)
+
+    _say(
+        console, steps, "Data: docstrings of the Python packages on this machine, labelled with modules and parameters"
+    )
+    _build_data(folders["data"])
+    with show_progress() as progress:
+        progress.stage("reading documents")
+        parts = hold_out_modules(api.read_corpus(folders["data"], "train"))
+        test = api.read_corpus(folders["data"], "test")
+    print(
+        f"{len(parts.train):,} documents to train on, {len(parts.dev):,} of other modules to choose and calibrate by, "
+        f"{len(test):,} of yet other modules to test on"
+    )
+
+    _say(console, steps, "A tree of sparse linear classifiers: seconds")
+    models = {folders["linear"]: train_model(LINEAR, parts, folders["linear"])}
+
+    if not quick:
+        _say(console, steps, "LightXML: a small transformer, MiniLM, is fine-tuned; a few minutes on two cores")
+        if (small := _train_transformer(LIGHTXML, parts, folders["lightxml"])) is not None:
+            models[folders["lightxml"]] = small
+            _say(console, steps, "Both together: an ensemble averages their scores")
+            models[folders["ensemble"]] = join_models(list(models.values()), parts, folders["ensemble"])
+
+    _say(console, steps, "Evaluation, on modules that training never saw")
+    report = _evaluate(models, test, folders["data"], str(Path(out, "report.html")))
+
+    _say(
+        console, steps, f"{_SHOWN} of those documents, their best labels (✓ where right) and the words behind the first"
+    )
+    best = list(models)[-1]
+    for row in range(0, len(test), max(1, len(test) // _SHOWN))[:_SHOWN]:
+        _show_document(console, models[best], test, row)
+
+    _say(console, steps, "What to look at, and what to try next")
+    if report is not None:
+        print(f"  open {shlex.quote(report)} in a browser: plots, best and worst labels, examples")
+    for line in _next_steps(folders["data"], list(models)):
+        print(f"  {line}")
+    print(f"\nAll of this took {terminal.duration(time.monotonic() - started)}.")
+
+
+def _say(console: Console, steps: itertools.count[int], heading: str) -> None:
+    from rich.text import Text
+
+    console.print(Text(f"\n{next(steps)}  {heading}", style="bold"), soft_wrap=True)
+
+
+def _build_data(folder: str) -> None:
+    """Make the data, whole or not at all, unless it is there."""
+    from xmtc.app.cli.progress import show_progress
+    from xmtc.data.pydocs import build_pydocs
+
+    target = Path(folder)
+    if (target / "about.json").is_file():  # what build_pydocs writes last
+        print(f"{folder}: used again")
+        return
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise DataError(f"{folder} exists and is not the data of a demo; choose another folder with --out")
+    building = target.with_name(f"{target.name}.partial")
+    shutil.rmtree(building, ignore_errors=True)  # of an interrupted run
+    with show_progress() as progress:
+        progress.stage("reading docstrings")
+        summary = build_pydocs(building, progress=progress.step)
+    building.replace(target)
+    print(f"{folder}: {sum(summary.documents.values()):,} documents, {summary.labels:,} labels")
+
+
+def _train_transformer(recipe: str, parts: Parts, folder: str) -> Model | None:
+    """The fine-tuned model; None, with the reason in one line, where packages or weights are missing."""
+    from importlib.util import find_spec
+
+    from xmtc.app.cli.demo_models import train_model
+
+    missing = [package for package in ("torch", "transformers", "accelerate") if find_spec(package) is None]
+    if missing:
+        print(f"left out: it needs {' and '.join(missing)}; pip install 'xmtc[neural]' brings them")
+        return None
+    try:
+        return train_model(recipe, parts, folder)
+    except XmtcError as error:
+        print(f"left out: {error}")
+        return None
+
+
+def _evaluate(models: dict[str, Model], test: Corpus, data: str, file: str) -> str | None:
+    """Measure and compare the models, print one table, and write the report; None where that needs matplotlib."""
+    from dataclasses import replace
+    from importlib.util import find_spec
+
+    from xmtc import api
+    from xmtc.app.cli.evaluate import Place, compare_to_page, evaluate_to_page
+    from xmtc.app.cli.progress import show_progress
+    from xmtc.app.cli.tables import print_report, print_side_by_side
+
+    drawn = find_spec("matplotlib") is not None
+    (first, model), *others = models.items()
+    with show_progress() as progress:
+        if others and drawn:
+            comparison = compare_to_page(file, models, test, Place(data), None, progress)
+        elif others:
+            comparison = api.compare(models, test, progress=progress)
+        elif drawn:
+            report, _ = evaluate_to_page(file, first, model, test, Place(data), None, progress)
+        else:
+            report = replace(api.evaluate(model, test, progress=progress), model=first, data=data)
+    if others:
+        print_side_by_side(comparison)
+    else:
+        print_report(report)
+    if not drawn:
+        print("no report: its plots need matplotlib; pip install 'xmtc[report]' brings it")
+    return file if drawn else None
+
+
+def _show_document(console: Console, model: Model, corpus: Corpus, row: int) -> None:
+    from rich.text import Text
+
+    from xmtc.app.cli.console import one_line, printable
+
+    text = corpus.texts[row] if corpus.texts is not None else ""
+    right = set(corpus.labels.decode(corpus.Y[row].indices.tolist()))
+    ranking = model.rank([text], _LABELS)
+    found = model.labels.decode(ranking.labels[0].tolist())
+    sure = ranking.scores if ranking.probabilities is None else ranking.probabilities
+    console.print(Text(f"\n  {one_line(text, 100)}"), soft_wrap=True)
+    for label, (name, _), share in zip(found, ranking.named(model.labels)[0], sure[0].tolist(), strict=False):
+        mark, style = ("✓", "green") if label in right else (" ", "")
+        console.print(Text(f"    {mark} {share:4.0%}  {printable(name)}", style=style), soft_wrap=True)
+    if found:
+        words = model.explain(text, found[0]).words(text, 4)
+        console.print(Text(f"      because of: {', '.join(word for word, _ in words) or 'no word'}", style="dim"))
+
+
+def _next_steps(data: str, models: list[str]) -> list[str]:
+    data, best = shlex.quote(data), shlex.quote(models[-1])
+    return [
+        f"xmtc serve {shlex.join(models)}   (a page to try them on, at http://127.0.0.1:8000)",
+        f'xmtc predict {best} "{_QUESTION}"',
+        f'xmtc explain {best} "{_QUESTION}"',
+        f"xmtc inspect {data}",
+        "xmtc train YOUR-DATA --out YOUR-MODEL   (a folder with train.jsonl: text and labels on every line)",
+    ]

@@ -1,0 +1,57 @@
+"""xmtc inspect: what a data set or a model folder holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from xmtc.app.cli.options import Json
+
+
+def inspect(
+    path: Annotated[str, typer.Argument(metavar="DATA|MODEL", help="Data set (folder or file) or model folder.")],
+    json: Json = False,
+) -> None:
+    """Show the layout, sizes and label frequencies of data, or the settings and files of a model."""
+    if (Path(path) / "model.json").is_file():
+        _inspect_model(path, json)
+    else:
+        _inspect_data(path, json)
+
+
+def _inspect_model(path: str, json: bool) -> None:
+    from dataclasses import asdict
+
+    from xmtc import api
+    from xmtc.app.cli.console import print_json
+    from xmtc.app.cli.inspect_view import print_model
+    from xmtc.core.calibration.model import calibration_of
+
+    model = api.load(path)
+    found = sorted(file for file in Path(path).rglob("*") if file.is_file())
+    files = {file.relative_to(path).as_posix(): file.stat().st_size for file in found}
+    if json:
+        calibration = calibration_of(model)
+        summary = None if calibration is None else calibration.summary()
+        print_json({"model": path, **asdict(model.manifest), "calibration": summary, "files": files})
+    else:
+        print_model(path, model, files)
+
+
+def _inspect_data(path: str, json: bool) -> None:
+    from dataclasses import asdict
+
+    from xmtc.app.cli.console import print_json
+    from xmtc.app.cli.inspect_view import print_data
+    from xmtc.app.cli.progress import show_progress
+    from xmtc.data.describe import describe
+
+    with show_progress() as progress:
+        progress.stage("reading documents")
+        description = describe(path)
+    if json:
+        print_json({"data": path, **asdict(description)})
+    else:
+        print_data(path, description)

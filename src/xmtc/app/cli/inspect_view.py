@@ -1,0 +1,139 @@
+"""What `xmtc inspect` prints. Computes nothing: lays out what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import log
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from xmtc.app.cli.console import json_line, megabytes, one_line, out
+from xmtc.app.cli.tables import BIN_TITLES
+from xmtc.core.calibration.model import calibration_of
+from xmtc.core.model import Model
+from xmtc.data.describe import Description, SplitFigures
+
+_FIGURES = {  # field of a split → what it is called
+    "documents": "documents",
+    "labels": "labels that occur",
+    "labels_per_document": "labels a document",
+    "words_per_document": "words a document",
+    "features": "features",
+    "unseen_labels": "labels unseen in train",
+    "texts_in_train": "texts that train holds too",
+    "duplicate_texts": "repeated texts",
+    "duplicate_ids": "repeated ids",
+    "empty_texts": "empty texts",
+    "without_labels": "documents without labels",
+}
+_PLOT_ROWS, _PLOT_COLUMNS = 8, 40
+
+
+def print_data(path: str, found: Description) -> None:
+    """Print the figures of a data set."""
+    console = out()
+    console.print(Text(f"{path}: layout {found.layout}", style="bold"))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("")
+    for split in found.splits:
+        table.add_column(Text(split), justify="right")
+    for field, name in _FIGURES.items():
+        row = [_figure(figures, field) for figures in found.splits.values()]
+        if any(row):
+            table.add_row(name, *row)
+    console.print(table)
+    console.print(f"labels by documents: {', '.join(f'{n:,} {BIN_TITLES[bin_]}' for bin_, n in found.bins.items())}")
+    if found.hierarchy is None:
+        console.print("hierarchy: none")
+    else:
+        tree = found.hierarchy
+        console.print(f"hierarchy: {tree.concepts:,} concepts, {tree.roots:,} roots, {tree.depth} levels")
+    console.print("\ndocuments of a label by its rank, both on log scales")
+    for line in plot_zipf(found.zipf):
+        console.print(Text(line))
+
+
+def plot_zipf(points: Sequence[tuple[int, int]]) -> list[str]:
+    """Draw (rank, documents) points as lines of text, both on log scales; a straight line is Zipf's law."""
+    last, top = points[-1][0], max(count for _, count in points)
+    grid = [[" "] * _PLOT_COLUMNS for _ in range(_PLOT_ROWS)]
+    for rank, count in points:
+        grid[_place(count, top, _PLOT_ROWS)][_place(rank, last, _PLOT_COLUMNS)] = "•"
+    width = len(f"{top:,}")
+    scales = [f"{top:,}", *[""] * (_PLOT_ROWS - 2), "1"]
+    return [
+        *(f"  {scale:>{width}} │{''.join(row).rstrip()}" for scale, row in zip(scales, reversed(grid), strict=True)),
+        f"  {'':{width}} └{'─' * _PLOT_COLUMNS}",
+        f"  {'':{width}}  1{last:>{_PLOT_COLUMNS - 1},}",
+    ]
+
+
+def _place(value: int, largest: int, cells: int) -> int:
+    """The cell of a value on a log scale from 1 to the largest."""
+    return round((cells - 1) * log(value) / log(largest)) if largest > 1 else 0
+
+
+def _figure(figures: SplitFigures, field: str) -> str:
+    value = getattr(figures, field)
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+
+
+def print_model(path: str, model: Model, files: Mapping[str, int]) -> None:
+    """Print how a model was trained, and its files."""
+    console = out()
+    manifest = model.manifest
+    console.print(Text(f"{path}: a {manifest.method} model", style="bold"))
+    facts = {
+        "documents": f"{manifest.n_documents:,} in training",
+        "labels": f"{manifest.n_labels:,}, and {len(model.labels) - manifest.n_labels:,} other concepts",
+        "seed": str(manifest.seed),
+        "data": f"sha256 {manifest.data}",
+        "calibrated": _calibrated(model),
+    }
+    print_pairs(console, facts)
+    console.print("\nsettings, as --set takes them")
+    print_pairs(console, dict(flat_settings(manifest.config)))
+    console.print("\ndetails")
+    print_pairs(console, dict(flat_settings(manifest.details)))
+    console.print(f"\nfiles, {megabytes(sum(files.values()))}")
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2))
+    table.add_column(justify="right")
+    table.add_column()
+    for name, size in files.items():
+        table.add_row(f"  {size:,}", Text(name))
+    console.print(table)
+
+
+def _calibrated(model: Model) -> str:
+    found = calibration_of(model)
+    if found is None:
+        return "no; `xmtc calibrate` adds probabilities"
+    return f"{found.method}, on {found.n_documents:,} documents {found.source}"
+
+
+def print_pairs(console: Console, facts: Mapping[str, str]) -> None:
+    """Print names and values in two columns."""
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2))
+    for name, value in facts.items():
+        table.add_row(Text(f"  {name}"), Text(one_line(value, 300)))
+    console.print(table)
+
+
+def flat_settings(settings: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Give nested settings as (a.b.c, value)."""
+    items: Iterator[tuple[Any, Any]] | None = None
+    if isinstance(settings, Mapping):
+        items = iter(settings.items())
+    elif isinstance(settings, list) and any(isinstance(value, Mapping) for value in settings):
+        items = iter(enumerate(settings))
+    if items is None:
+        yield path, settings if isinstance(settings, str) else json_line(settings)
+        return
+    for key, value in items:
+        yield from flat_settings(value, f"{path}.{key}" if path else str(key))

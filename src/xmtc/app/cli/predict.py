@@ -1,0 +1,176 @@
+"""xmtc predict: documents in, rankings out, batch by batch, so that input and output may be of any size."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from xmtc.app.cli.options import Json, ModelFolder, check_path
+from xmtc.core.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from xmtc.core.model import Documents, Model
+
+
+def predict(
+    model: ModelFolder,
+    texts: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts to tag.")] = None,
+    input: Annotated[
+        str | None,
+        typer.Option(
+            "--input",
+            metavar="FILE",
+            callback=check_path,
+            help="Documents to tag: .txt (one a line), .jsonl, .csv, .tsv or .parquet with 'text' and optional 'id'; "
+            "- is standard input. For a model trained on features: an XML Repository file.",
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", metavar="FILE", callback=check_path, help="Write here, not to stdout."),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="Labels a document, at most.")] = 5,
+    threshold: Annotated[
+        float | None,
+        typer.Option("--threshold", metavar="P", help="Only labels of at least this probability (calibrated models)."),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            metavar="TARGET",
+            help="Choose the threshold by what it gave on calibration's documents: precision=0.9, recall=0.8 or f1.",
+        ),
+    ] = None,
+    min_score: Annotated[
+        float | None, typer.Option("--min-score", metavar="S", help="Only labels of at least this score.")
+    ] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option("--include", metavar="LABEL", help="Only this label (id or name) and all below it; repeatable."),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option("--exclude", metavar="LABEL", help="Never this label or any below it; repeatable."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Tag documents with their best labels.
+
+    With --json, one object a line, in the order of the input: id, and labels with label, name and score, and with
+    probability if `xmtc calibrate` has seen the model.
+    """
+    from xmtc import api
+    from xmtc.app.cli.progress import show_progress
+    from xmtc.app.cli.rankings import ranking_json, ranking_text
+    from xmtc.core.steering import Steering
+
+    if threshold is not None and target is not None:
+        raise ConfigError("--target chooses the threshold; give either --threshold or --target")
+    source = _source(texts or [], input)
+    loaded = api.load(model)
+    k = min(k, loaded.labels.n_labels)
+    chosen = None if target is None else api.find_threshold(loaded, target, k)
+    threshold = threshold if chosen is None else chosen.value
+    steering = Steering.plan(loaded, threshold, min_score, include or (), exclude or ())
+    write = ranking_json if json else ranking_text
+    done = 0
+    with (
+        _open_output(output) as file,
+        show_progress(shown=output is not None or not sys.stdout.isatty()) as progress,
+    ):
+        if chosen is not None:
+            progress.say(f"{chosen} on the documents of calibration")
+        progress.stage("ranking")
+        for batch in _batches(loaded, source):
+            ranking = steering.rank(loaded, batch.documents, k)
+            for line in write(batch.ids, batch.titles, ranking, loaded.labels):
+                file.write(line + "\n")
+            file.flush()
+            done += len(batch.ids)
+            progress.step(done, 0)
+        if done == 0:
+            progress.say("no documents in the input: nothing to tag")
+
+
+class _Batch(NamedTuple):
+    ids: list[str]
+    titles: Sequence[str]  # what to show of each document
+    documents: Documents
+
+
+def _source(texts: list[str], path: str | None) -> list[str] | str:
+    """The texts given, or the file to read."""
+    if texts and path is not None:
+        raise ConfigError("give either TEXT or --input, not both")
+    for i, text in enumerate(texts, start=1):
+        check_utf8(text, f"TEXT {i}")
+    if texts:
+        return texts
+    closed = sys.stdin is None
+    if (path is None and (closed or sys.stdin.isatty())) or (path == "-" and closed):
+        raise ConfigError("nothing to tag; give TEXT, or --input FILE, or pipe documents to standard input")
+    return path or "-"
+
+
+def check_utf8(text: str, name: str) -> None:
+    """Refuse an argument whose bytes are not UTF-8; Python hands them over in disguise."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise DataError(f"{name} is not UTF-8; convert it, or pass it in a UTF-8 file with --input") from None
+
+
+def _batches(model: Model, source: list[str] | str) -> Iterator[_Batch]:
+    from xmtc import api
+    from xmtc.data.documents import iter_documents, iter_features
+
+    width = api.n_features(model)
+    if width is not None and (isinstance(source, list) or source == "-"):
+        raise ConfigError("this model was trained on features, not texts; give --input FILE, an XML Repository file")
+    if isinstance(source, list):
+        yield _Batch([str(i) for i in range(len(source))], source, source)
+    elif width is None:
+        for ids, texts in iter_documents(source):
+            yield _Batch(ids, texts, texts)
+    else:
+        first = 0
+        for rows in iter_features(source, width):
+            ids = [str(first + i) for i in range(rows.shape[0])]
+            yield _Batch(ids, [""] * len(ids), rows)
+            first += len(ids)
+
+
+@contextmanager
+def _open_output(path: str | None) -> Iterator[IO[str]]:
+    """Standard output, or a file that takes its name only when all is written."""
+    if path is None:
+        yield sys.stdout
+        return
+    target = Path(path).resolve()  # a link stays a link
+    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+        if target.is_dir():
+            raise DataError(f"cannot write to {path}: it is a folder; name a file")
+        with target.open("w", encoding="utf-8") as file:  # a pipe or device is written to, never replaced
+            yield file
+        return
+    partial = target.with_name(f".{target.name}.writing-{os.getpid()}")
+    try:
+        file = partial.open("w", encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise DataError(f"cannot write to {path}: {error.strerror}") from None
+    try:
+        with file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)

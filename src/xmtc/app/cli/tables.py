@@ -1,0 +1,161 @@
+"""Tables of evaluations and comparisons, and what is said of a saved model. Computes no score: prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from pathlib import Path
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from xmtc.app.cli.console import duration, megabytes, out
+from xmtc.core.metrics import BIN_STARTS, BINS, Report
+from xmtc.core.metrics.bootstrap import Comparison, Difference
+from xmtc.core.model import Model
+
+_KS = (1, 3, 5)
+_BY_DOCUMENT = ("P", "R", "nDCG", "PSP", "PSnDCG")
+_BY_LABEL = ("macro-P", "macro-R", "macro-F", "coverage")
+_BIN_RANGES = (*(f"{start}–{after - 1}" for start, after in pairwise(BIN_STARTS)), f">{BIN_STARTS[-1] - 1}")
+BIN_TITLES = {bin_: f"{bin_} ({documents})" for bin_, documents in zip(BINS, _BIN_RANGES, strict=True)}
+COMPARED = (
+    *(f"{name}@{k}" for name in ("P", "PSP") for k in _KS),
+    *("R@5", "nDCG@5", "PSnDCG@5"),
+    *(f"{name}@5/{bin_}" for name in ("macro-F", "coverage") for bin_ in BINS),
+)
+
+
+def print_saved(model: Model, folder: str, seconds: float | None = None) -> None:
+    """Say where a model lies and how large it is."""
+    size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+    facts = f"{megabytes(size)}, {model.labels.n_labels:,} labels, {model.manifest.n_documents:,} documents"
+    print(f"{folder}: {model.manifest.method}, {facts}" + (f", {duration(seconds)}" if seconds is not None else ""))
+
+
+def print_written(report: str | None) -> None:
+    """Say where a page was written, if one was."""
+    if report is not None:
+        print(f"report: {report}")
+
+
+def print_report(report: Report) -> None:
+    """Print an evaluation: scores by depth, scores by how frequent labels are, and what they were measured on."""
+    console = out()
+    console.print(Text(f"{report.model} on {report.data}: {report.n:,} documents, {report.n_labels:,} labels"))
+    console.print(_table("by document", [f"@{k}" for k in _KS], _BY_DOCUMENT, lambda row, i: f"{row}@{_KS[i]}", report))
+    by_bin = _table(
+        "by label",
+        [BIN_TITLES[bin_] for bin_ in BINS],
+        _BY_LABEL,
+        lambda row, i: f"{row}@5/{BINS[i]}",
+        report,
+        suffix="@5",
+    )
+    by_bin.add_section()
+    by_bin.add_row("labels", *(f"{report.labels_in_bin[bin_]:,}" for bin_ in BINS))
+    console.print(by_bin)
+    console.print(Text("few, medium, many: labels of the truth by their training documents", style="dim"))
+    unseen = report.labels_in_bin["unseen"]
+    truth = {
+        "all": f"all labels count; {unseen:,} of them were never seen in training",
+        "known": "only labels seen in training count",
+    }[report.truth]
+    console.print(Text(f"truth {report.truth}: {truth}"))
+    console.print(_propensity(report.propensity))
+    console.print(Text("in percent; in brackets 95 % intervals, from resampling the documents", style="dim"))
+
+
+def print_comparison(comparison: Comparison, truth: str, data: str) -> None:
+    """Print models side by side, then each one's differences to the first."""
+    console = out()
+    console.print(Text(f"{len(comparison.models)} models on {data}: {comparison.n:,} documents, truth {truth}"))
+    for i, model in enumerate(comparison.models, start=1):
+        console.print(Text(f"  [{i}] {model}"))
+    values = _empty_table("percent", [f"[{i}]" for i in range(1, len(comparison.models) + 1)])
+    for key in COMPARED:
+        values.add_row(key, *(f"{comparison.values[model][key]:.2f}" for model in comparison.models))
+    if len(comparison.models) > 2:
+        console.print(values)
+    first = comparison.models[0]
+    for i, model in enumerate(comparison.models[1:], start=2):
+        table = _empty_table("percent", ["[1]", f"[{i}]", f"[{i}] − [1]", "relative", ""])
+        for key in COMPARED:
+            pair = (f"{comparison.values[name][key]:.2f}" for name in (first, model))
+            table.add_row(key, *pair, *_difference_cells(comparison.differences[model][key]))
+        console.print(table)
+    if comparison.propensity is not None:
+        console.print(_propensity(comparison.propensity))
+    console.print(Text("in brackets: 95 % intervals of the difference, from resampling the documents", style="dim"))
+
+
+def print_side_by_side(comparison: Comparison) -> None:
+    """Print models in one table, with what the paired bootstrap says of each difference to the first."""
+    console = out()
+    console.print(Text(f"{comparison.n:,} documents, in percent"))
+    for i, model in enumerate(comparison.models, start=1):
+        console.print(Text(f"  [{i}] {model}"))
+    first, *others = comparison.models
+    table = _empty_table("", [f"[{i}]" for i in range(1, len(comparison.models) + 1)])
+    for key in COMPARED:
+        cells = [
+            Text(f"{comparison.values[model][key]:.2f} ").append(_sign(comparison.differences[model][key]))
+            for model in others
+        ]
+        table.add_row(key, f"{comparison.values[first][key]:.2f}", *cells)
+    console.print(table)
+    console.print(Text("+ better than [1], − worse, ≈ undecided: 95 % intervals of a paired bootstrap", style="dim"))
+
+
+def _sign(found: Difference) -> Text:
+    if not found.decided:
+        return Text("≈", style="dim")
+    return Text("+", style="green") if found.difference > 0 else Text("−", style="red")
+
+
+def _propensity(used: Mapping[str, float]) -> Text:
+    return Text(f"propensity A = {used['A']:g}, B = {used['B']:g}, N = {used['N']:,} training documents")
+
+
+def _difference_cells(found: Difference) -> list[str | Text]:
+    relative = "" if found.relative is None else f"{found.relative:+.1f} %"
+    if not found.decided:
+        verdict = Text("undecided", style="dim")
+    elif found.difference > 0:
+        verdict = Text("better", style="green")
+    else:
+        verdict = Text("worse", style="red")
+    difference = Text(f"{found.difference:+.2f}").append(f" [{found.low:.2f}, {found.high:.2f}]", style="dim")
+    return [difference, relative, verdict]
+
+
+def _table(
+    title: str,
+    columns: list[str],
+    rows: tuple[str, ...],
+    key: Callable[[str, int], str],
+    report: Report,
+    suffix: str = "",
+) -> Table:
+    """Scores with their intervals; `key` names the score in a row and column."""
+    table = _empty_table(title, columns)
+    for row in rows:
+        table.add_row(row + suffix, *(_cell(report, key(row, i)) for i in range(len(columns))))
+    return table
+
+
+def _cell(report: Report, key: str) -> Text:
+    cell = Text(f"{report.metrics[key]:.2f}")
+    if key in report.intervals:
+        low, high = report.intervals[key]
+        cell.append(f" [{low:.1f}, {high:.1f}]", style="dim")
+    return cell
+
+
+def _empty_table(title: str, columns: list[str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column(Text(title), no_wrap=True)
+    for column in columns:
+        table.add_column(Text(column), justify="right")
+    return table

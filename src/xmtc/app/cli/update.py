@@ -1,0 +1,110 @@
+"""xmtc update."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from xmtc.app.cli.options import ModelFolder, check_path
+from xmtc.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from xmtc.core.progress import Progress
+
+
+def update(
+    model: ModelFolder,
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DATA",
+            help="All documents, old and new (a folder's train split, or a file); with --base only the new ones.",
+        ),
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            "--base", metavar="DATA", callback=check_path, help="What the model was trained on, where DATA lacks it."
+        ),
+    ] = None,
+    retire: Annotated[
+        list[str] | None,
+        typer.Option("--retire", metavar="LABEL", help="Label never to be ranked again; may be given several times."),
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out", metavar="FOLDER", callback=check_path, help="Folder to write; MODEL itself with --overwrite."
+        ),
+    ] = None,
+    budget: Annotated[
+        float,
+        typer.Option("--budget", min=0, max=1, help="Share of a full training's work to spend; new labels come first."),
+    ] = 0.05,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the model at --out, or MODEL itself.")
+    ] = False,
+) -> None:
+    """Add documents and labels to a linear model, or retire labels, without training all of it again.
+
+    New labels are those that MODEL does not know. Nodes of the trees whose documents changed most are refitted as far
+    as the budget goes; the rest of the model stays as it is. So do the words it knows: train anew when these have
+    changed. Without the documents of training, in DATA or --base, new documents teach only new labels.
+    """
+    from xmtc import api
+    from xmtc.app.cli.progress import show_progress
+    from xmtc.app.cli.tables import print_saved
+    from xmtc.core.storage import check_target
+
+    started = time.monotonic()
+    if data is None and (base is not None or not retire):
+        raise ConfigError("there is nothing to update: give DATA with new documents, or --retire LABEL, or both")
+    if out is None and not overwrite:
+        raise ConfigError("name a folder for the updated model with --out, or replace this one with --overwrite")
+    target = model if out is None else out
+    with show_progress() as progress:
+        loaded = api.load(model)
+        api.check_update(loaded)
+        check_target(target, overwrite=overwrite)
+        progress.stage("reading documents")
+        updated = api.update(
+            loaded,
+            None if data is None else api.read_corpus(data, "train"),
+            base=None if base is None else api.read_corpus(base, "train"),
+            retire=retire or (),
+            budget=budget,
+            out=target,
+            overwrite=overwrite,
+            progress=progress,
+        )
+        _tell(updated.manifest.details["updates"][-1], progress)
+    print_saved(updated, target, time.monotonic() - started)
+
+
+def _tell(done: dict[str, Any], progress: Progress) -> None:
+    """Say in a line or two what became of labels and nodes."""
+    parts = []
+    if done["new_labels"]:
+        where = f"in {_count(done['new_clusters'], 'new cluster')}" if done["new_clusters"] else "beside known ones"
+        parts.append(f"{_count(done['new_labels'], 'new label')} {where}")
+    if done["retired_labels"]:
+        parts.append(f"{_count(done['retired_labels'], 'label')} retired")
+    if done["documents"]:
+        parts.append(f"{done['refitted_nodes']:,} of {_count(done['nodes'], 'node')} refitted")
+    progress.say(", ".join(parts))
+    if done["waiting_nodes"]:
+        progress.say(
+            f"{done['waiting_nodes']:,} more nodes have other documents than before and stay as they were; "
+            "a larger --budget, or a full training, refits them"
+        )
+    if done["documents"] and not done["whole"]:
+        progress.say(
+            "the documents of training were not given: new labels learnt from the new documents alone, known labels "
+            "learnt nothing (see --base)"
+        )
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'s' * (n != 1)}"

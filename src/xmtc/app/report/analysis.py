@@ -1,0 +1,251 @@
+"""Findings: what a report shows of a model beyond its scores.
+
+A model, a corpus and the model's ranking of it enter; the labels it does best and worst, how far its scores are
+probabilities, and documents it tagged right and wrong leave. All choices are seeded. Knows neither HTML nor plots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from xmtc import api
+from xmtc.core.calibration import DEPTH, calibration_error, find_right, label_bins
+from xmtc.core.calibration.model import uncalibrated
+from xmtc.core.corpus import Corpus
+from xmtc.core.explanation import Explanation
+from xmtc.core.metrics import BINS, TruthMode
+from xmtc.core.model import Model
+from xmtc.core.ranking import Ranking
+
+_PAIRS = 20  # that a point of the reliability diagram needs
+_TOP = 5  # labels of a document that are shown and that labels are scored by
+_LISTED = 10  # best labels, and worst
+_EXAMPLES = 5  # documents tagged right, and wrong
+_ENOUGH = (10, 5, 2, 1)  # test documents a label needs to be listed: the first number that leaves a list
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A model's ranking beside the truth, document by document."""
+
+    model: Model
+    corpus: Corpus  # over the model's labels
+    truth: sp.csr_matrix  # (documents × label entries)
+    ranking: Ranking
+    hits: NDArray[np.bool_]  # (documents, places): whether a ranked label is true
+    counted: NDArray[np.int64]  # rows that the scores count
+
+    @property
+    def answered(self) -> NDArray[np.int64]:
+        """Rows that have a true label and were given one."""
+        has_truth = np.diff(self.truth.indptr) > 0
+        has_label = self.ranking.labels[:, 0] >= 0
+        return np.intersect1d(self.counted, np.flatnonzero(has_truth & has_label))
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """How often labels are right, beside how sure the model was."""
+
+    points: tuple[tuple[float, float], ...]  # (mean probability, share that is right) in each tenth of the scale
+    ece: float  # expected calibration error: mean distance between the two, over 15 groups of equal size
+    by_bin: dict[str, float]  # the same among few, medium, many alone
+
+
+@dataclass(frozen=True)
+class LabelScore:
+    """How well one label is found among the top 5; in percent."""
+
+    label: str
+    name: str
+    trained: int  # documents in training
+    tested: int  # documents it is true of
+    precision: float
+    recall: float
+    f: float
+
+
+@dataclass(frozen=True)
+class Given:
+    """A label that a model gave a document."""
+
+    label: str
+    name: str
+    score: float
+    probability: float | None
+    right: bool
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """What a model made of one document."""
+
+    given: tuple[Given, ...]  # best first
+    missed: tuple[str, ...]  # names of true labels that are not among them
+    explanation: Explanation | None  # of the first; None where there is no text to explain
+
+
+@dataclass(frozen=True)
+class Example:
+    """One document, and what each of some models made of it."""
+
+    id: str
+    text: str | None
+    tagged: dict[str, Tagged]  # by model
+
+
+def judge(model: Model, corpus: Corpus, ranking: Ranking, mode: TruthMode) -> Judged:
+    """Lay a ranking beside the truth; mode "known" leaves out labels that training never saw, as in the scores."""
+    aligned = corpus.align(model.labels)
+    truth = sp.csr_matrix(aligned.Y, copy=True)
+    if mode == "known":
+        truth.data[aligned.labels.counts[truth.indices] == 0] = 0
+        truth.eliminate_zeros()
+    counted = np.arange(len(corpus)) if mode == "all" else np.flatnonzero(np.diff(truth.indptr))
+    return Judged(model, aligned, truth, ranking, find_right(ranking, truth), counted)
+
+
+def score_labels(judged: Judged) -> tuple[list[LabelScore], list[LabelScore], int]:
+    """Return the best labels, the worst, and how many test documents a label needed to be listed.
+
+    Only labels that the model can give are listed: those that training never saw have no chance.
+    """
+    labels, n = judged.corpus.labels, len(judged.corpus.labels)
+    top, hits = judged.ranking.labels[judged.counted, :_TOP], judged.hits[judged.counted, :_TOP]
+    right = np.bincount(top[hits], minlength=n)
+    shown = np.bincount(top[top >= 0], minlength=n)
+    true = np.bincount(judged.truth[judged.counted].indices, minlength=n)
+    f = 2 * right / np.maximum(1, shown + true)
+    knows = labels.counts > 0
+    least = next((least for least in _ENOUGH if np.count_nonzero(knows & (true >= least)) >= 2 * _LISTED), 1)
+    listed = np.flatnonzero(knows & (true >= least))
+    order = listed[np.lexsort((listed, -true[listed], -f[listed]))]
+
+    def row(entry: int) -> LabelScore:
+        return LabelScore(
+            label=labels.ids[entry],
+            name=labels.names[entry],
+            trained=int(labels.counts[entry]),
+            tested=int(true[entry]),
+            precision=100 * float(right[entry] / max(1, shown[entry])),
+            recall=100 * float(right[entry] / true[entry]),
+            f=100 * float(f[entry]),
+        )
+
+    worst_first = listed[np.lexsort((listed, -true[listed], f[listed]))]
+    half = -(-len(listed) // 2)  # with few labels none stands in both lists
+    best = [row(entry) for entry in order[: min(_LISTED, half)]]
+    worst = [row(entry) for entry in worst_first[: min(_LISTED, len(listed) - half)]]
+    return best, worst, least
+
+
+def measure_reliability(judged: Judged) -> dict[str, Reliability]:
+    """Compare scores, and the probabilities of a calibrated model, with how often labels are right.
+
+    Over the pairs of each counted document with its first 20 labels; scores outside 0 to 1 are cut off there.
+    """
+    rows, ranking = judged.counted, judged.ranking.top(DEPTH)
+    labels = ranking.labels[rows]
+    given = labels >= 0
+    right = judged.hits[rows, :DEPTH][given]
+    bins = label_bins(judged.corpus.labels)[labels[given]]
+    kinds = {"score": ranking.scores, "calibrated": ranking.probabilities}
+    return {
+        name: _reliability(np.clip(sure[rows][given], 0.0, 1.0), right, bins)
+        for name, sure in kinds.items()
+        if sure is not None and given.any()
+    }
+
+
+def _reliability(sure: NDArray[np.floating], right: NDArray[np.bool_], bins: NDArray[np.int64]) -> Reliability:
+    inside = {name: bins == i for i, name in enumerate(BINS)}
+    by_bin = {name: calibration_error(sure[rows], right[rows]) for name, rows in inside.items() if rows.any()}
+    return Reliability(_points(sure, right), calibration_error(sure, right), by_bin)
+
+
+def _points(sure: NDArray[np.floating], right: NDArray[np.bool_]) -> tuple[tuple[float, float], ...]:
+    """(mean probability, share right) in each tenth of the scale that has enough pairs to tell."""
+    tenth = np.minimum((10 * sure).astype(np.int64), 9)
+    parts = [part for part in (np.flatnonzero(tenth == i) for i in range(10)) if len(part) >= min(_PAIRS, len(sure))]
+    return tuple((float(sure[part].mean(dtype=np.float64)), float(right[part].mean())) for part in parts)
+
+
+def draw_examples(name: str, judged: Judged, right: bool, seed: int = 0) -> list[Example]:
+    """Draw documents whose first label is right, or is wrong."""
+    first_is_right = judged.hits[judged.answered, 0]
+    rows = judged.answered[first_is_right == right]
+    return [_example(row, {name: judged}) for row in _draw(rows, _EXAMPLES, seed)]
+
+
+def draw_differences(judged: Mapping[str, Judged], seed: int = 0) -> list[Example]:
+    """Draw documents on whose first label the models differ: some that the first has right, and some it has wrong."""
+    first, *others = judged.values()
+    rows = first.answered
+    for other in others:
+        rows = np.intersect1d(rows, other.answered)
+    firsts = np.stack([one.hits[rows, 0] for one in judged.values()])  # (models, rows)
+    differ = firsts.any(axis=0) & ~firsts.all(axis=0)
+    won, lost = rows[differ & firsts[0]], rows[differ & ~firsts[0]]
+    drawn = [*_draw(lost, _EXAMPLES, seed), *_draw(won, _EXAMPLES, seed)]
+    return [_example(row, judged) for row in drawn]
+
+
+def training_curves(model: Model) -> dict[str, list[dict[str, Any]]]:
+    """Return the epochs of a neural model, or of those members of an ensemble that have any, by method and member."""
+    curves: dict[str, list[dict[str, Any]]] = {}
+    for name, curve in _curves(model):
+        again = sum(known == name or known.startswith(f"{name}, again") for known in curves)
+        curves[f"{name}, again {again}" if again else name] = curve
+    return curves
+
+
+def name_member(facts: Mapping[str, Any]) -> str:
+    """Return the name of a member of a model in stages, by what its manifest or its measurements say of it."""
+    return f"{facts['vectors']}, seed {facts['seed']}"
+
+
+def _curves(model: Model) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    manifest = uncalibrated(model).manifest
+    members = manifest.details.get("members", ())
+    if members and isinstance(members[0], str):  # whole models, of which the manifest has the methods
+        for member in getattr(uncalibrated(model), "members", ()):
+            yield from _curves(member)
+    elif len(members) > 1:
+        yield from ((f"{manifest.method}, {name_member(facts)}", facts["curve"]) for facts in members if facts["curve"])
+    elif curve := manifest.details.get("curve"):
+        yield manifest.method, curve
+
+
+def _draw(rows: NDArray[np.int64], n: int, seed: int) -> list[int]:
+    chosen: list[int] = np.random.default_rng(seed).permutation(rows)[:n].tolist()
+    return chosen
+
+
+def _example(row: int, judged: Mapping[str, Judged]) -> Example:
+    corpus = next(iter(judged.values())).corpus
+    text = None if corpus.texts is None else corpus.texts[row]
+    return Example(corpus.ids[row], text, {name: _tagged(one, row, text) for name, one in judged.items()})
+
+
+def _tagged(judged: Judged, row: int, text: str | None) -> Tagged:
+    labels, ranking = judged.corpus.labels, judged.ranking
+    entries = [entry for entry in ranking.labels[row, :_TOP].tolist() if entry >= 0]
+    given = tuple(
+        Given(
+            label=labels.ids[entry],
+            name=labels.names[entry],
+            score=float(ranking.scores[row, place]),
+            probability=None if ranking.probabilities is None else float(ranking.probabilities[row, place]),
+            right=bool(judged.hits[row, place]),
+        )
+        for place, entry in enumerate(entries)
+    )
+    missed = tuple(labels.names[entry] for entry in judged.truth[row].indices.tolist() if entry not in entries)
+    explained = text is not None and given and api.n_features(judged.model) is None
+    return Tagged(given, missed, judged.model.explain(text or "", given[0].label) if explained else None)

@@ -1,0 +1,182 @@
+"""The page of `compare --report`: several models on one data set, measured against the first of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from xmtc.app.cli.tables import BIN_TITLES, COMPARED
+from xmtc.app.report import plots
+from xmtc.app.report.analysis import Judged, draw_differences, measure_reliability, score_labels
+from xmtc.app.report.examples import show_difference
+from xmtc.app.report.markup import Content, Html, details, join, table, tag
+from xmtc.app.report.page import Page
+from xmtc.app.report.sections import (
+    BIN_SCORES,
+    figure,
+    label_tables,
+    reliability_section,
+    section,
+    settings_section,
+    training_section,
+    zipf_section,
+)
+from xmtc.core.metrics import BINS
+from xmtc.core.metrics.bootstrap import Comparison, Difference
+
+_DRAWN = ("P@1", "P@5", "R@5", "nDCG@5", "PSP@1", "PSP@5", "macro-F@5/few", "macro-F@5/medium", "macro-F@5/many")
+
+
+def comparison_page(comparison: Comparison, judged: Mapping[str, Judged], facts: dict[str, str], data: str) -> Page:
+    """Lay out a comparison; `judged` are the rankings that it scored, 20 labels deep, by model."""
+    names = short_names(comparison.models)
+    shown = {names[model]: one for model, one in judged.items()}
+    models = {name: one.model for name, one in shown.items()}
+    first = next(iter(shown.values()))
+    sections = [
+        ("scores", "Side by side", _scores(comparison, names)),
+        ("differences", "Differences", _differences(comparison, names)),
+        ("bins", "By frequency", _bins(comparison, names)),
+        ("examples", "Examples", _examples(shown)),
+        (
+            "reliability",
+            "Calibration",
+            reliability_section({name: measure_reliability(one) for name, one in shown.items()}),
+        ),
+        ("labels", "Labels", _labels(shown)),
+        ("training", "Training", training_section(models)),
+        ("zipf-section", "The tail", zipf_section(first.model.labels)),
+        ("settings", "Settings", settings_section(models, facts)),
+    ]
+    about = [
+        tag("p", f"{len(models)} models on {comparison.n:,} documents of {data}.", class_="lead"),
+        tag(
+            "dl",
+            [[tag("dt", names[model]), tag("dd", _described(model, judged[model]))] for model in comparison.models],
+        ),
+    ]
+    kept = [(id, name, content) for id, name, content in sections if content is not None]
+    return Page(f"{' · '.join(models)}", about, kept)
+
+
+def short_names(folders: tuple[str, ...]) -> dict[str, str]:
+    """Return a short name for each folder: its last part, with as many before it as tell them apart."""
+    for parts in range(1, 1 + max(len(Path(folder).parts) for folder in folders)):
+        names = {folder: "/".join(Path(folder).parts[-parts:]) for folder in folders}
+        if len(set(names.values())) == len(folders) and all(names.values()):
+            return names
+    return {folder: folder for folder in folders}
+
+
+def _described(folder: str, judged: Judged) -> str:
+    manifest = judged.model.manifest
+    return f"{manifest.method}, {manifest.n_labels:,} labels, {manifest.n_documents:,} training documents ({folder})"
+
+
+def _scores(comparison: Comparison, names: Mapping[str, str]) -> Html:
+    first, *others = comparison.models
+    rows: list[list[Content]] = []
+    for key in COMPARED:
+        cells: list[Content] = [f"{comparison.values[first][key]:.2f}"]
+        for model in others:
+            found = comparison.differences[model][key]
+            cells.append([f"{comparison.values[model][key]:.2f} ", _verdict(found)])
+        rows.append([key, *cells])
+    won = [_count_verdicts(names[model], names[first], comparison.differences[model]) for model in others]
+    caption = f"In percent; the words say whether the difference to {names[first]} is more than chance"
+    scores = table(caption, ["", *(names[model] for model in comparison.models)], rows)
+    return section("scores", "Side by side", [tag("p", line) for line in won], scores)
+
+
+def _count_verdicts(name: str, first: str, differences: Mapping[str, Difference]) -> str:
+    found = [differences[key] for key in COMPARED]
+    better = sum(one.decided and one.difference > 0 for one in found)
+    worse = sum(one.decided and one.difference < 0 for one in found)
+    return (
+        f"{name} is better than {first} in {better} of these {len(found)} scores, worse in {worse}, "
+        f"and undecided in {len(found) - better - worse}."
+    )
+
+
+def _differences(comparison: Comparison, names: Mapping[str, str]) -> Html:
+    first, *others = comparison.models
+    title = f"Differences to {names[first]}, with 95 % intervals"
+    drawn = {names[model]: [_values(comparison.differences[model][key]) for key in _DRAWN] for model in others}
+    tables = []
+    for model in others:
+        found = {key: comparison.differences[model][key] for key in COMPARED}
+        rows = [
+            [key, f"{one.difference:+.2f}", f"[{one.low:.2f}, {one.high:.2f}]", _relative(one), _verdict(one)]
+            for key, one in found.items()
+        ]
+        columns = ["", "difference", "95 % interval", "relative", ""]
+        tables.append(table(f"{names[model]} less {names[first]}, in percent points", columns, rows))
+    told = (
+        "From resampling the documents 1,000 times, the same ones for all models. Where an interval holds 0, the "
+        "difference may be chance."
+    )
+    plot = plots.plot_differences("differences-plot", title, _DRAWN, drawn)
+    return section(
+        "differences",
+        "Is it more than chance?",
+        tag("p", told),
+        figure(plot, f"{title}."),
+        details("All differences", tables),
+    )
+
+
+def _bins(comparison: Comparison, names: Mapping[str, str]) -> Html:
+    groups = [BIN_TITLES[bin_] for bin_ in BINS]
+    drawn = []
+    for score in ("macro-F", "coverage"):
+        keys = [f"{score}@5/{bin_}" for bin_ in BINS]
+        title = f"{score}@5 by how many training documents a label has"
+        bars = [
+            plots.Bars(names[model], [comparison.values[model][key] for key in keys], [None] * len(keys))
+            for model in comparison.models
+        ]
+        drawn.append(figure(plots.plot_bars(f"bins-{score}", title, groups, bars), f"{title}, in percent."))
+    rows: list[list[Content]] = [
+        [f"{score}@5, {BIN_TITLES[bin_]}", *(f"{comparison.values[model][f'{score}@5/{bin_}']:.2f}" for model in names)]
+        for bin_ in BINS
+        for score in BIN_SCORES
+    ]
+    told = "Averages over labels, not documents: every label counts the same. Coverage is the share of labels that are "
+    return section(
+        "bins",
+        "Frequent labels and rare ones",
+        tag("p", told + "found at least once."),
+        tag("div", drawn, class_="pair"),
+        details("Precision and recall too", table("In percent", ["", *names.values()], rows)),
+    )
+
+
+def _examples(judged: Mapping[str, Judged]) -> Html:
+    drawn = draw_differences(judged)
+    told = (
+        "Drawn at random from those whose first label some models have right and others wrong. Labels with ✓ are right."
+        if drawn
+        else "There is none: all models have the same first labels right."
+    )
+    shown = tag("div", map(show_difference, drawn), class_="examples")
+    return section("examples", "Documents on which the models differ", tag("p", told, class_="muted"), shown)
+
+
+def _labels(judged: Mapping[str, Judged]) -> Html:
+    parts = [details(name, label_tables(*score_labels(one))) for name, one in judged.items()]
+    return section("labels", "Best and worst labels", join(*parts))
+
+
+def _verdict(found: Difference) -> Html:
+    if not found.decided:
+        return tag("span", "undecided", class_="muted")
+    better = found.difference > 0
+    return tag("span", "better" if better else "worse", class_="better" if better else "worse")
+
+
+def _relative(found: Difference) -> str:
+    return "" if found.relative is None else f"{found.relative:+.1f} %"
+
+
+def _values(found: Difference) -> tuple[float, float, float]:
+    return found.difference, found.low, found.high

@@ -1,0 +1,174 @@
+"""The page of `evaluate --report`: one model on one data set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from xmtc.app.cli.tables import BIN_TITLES
+from xmtc.app.report import plots
+from xmtc.app.report.analysis import Judged, draw_examples, measure_reliability, name_member, score_labels
+from xmtc.app.report.examples import legend, show_example
+from xmtc.app.report.markup import Content, Html, table, tag
+from xmtc.app.report.page import Page
+from xmtc.app.report.sections import (
+    BIN_SCORES,
+    figure,
+    label_tables,
+    number,
+    reliability_section,
+    section,
+    settings_section,
+    training_section,
+    zipf_section,
+)
+from xmtc.core.metrics import BINS, Report
+
+_KS = (1, 3, 5)
+_BY_DOCUMENT = ("P", "R", "nDCG", "PSP", "PSnDCG")
+_HEADLINES = {  # score → what it means
+    "P@1": "first labels that are right",
+    "P@5": "of the first five labels, those that are right",
+    "R@5": "of a document's true labels, those among the first five",
+    "nDCG@5": "how near the top the right labels are",
+    "PSP@5": "P@5 with rare labels counting more",
+    "macro-F@5/few": "mean F of labels with 20 training documents or fewer",
+}
+
+
+def evaluation_page(
+    report: Report, judged: Judged, facts: dict[str, str], matching: Sequence[Mapping[str, Any]] = ()
+) -> Page:
+    """Lay out an evaluation; `judged` is the ranking that it scored, 20 labels deep.
+
+    matching: what the members of a model in stages retrieve, as `api.evaluate_stages` tells it.
+    """
+    model = judged.model
+    sections = [
+        ("headlines", "Headlines", _headlines(report)),
+        ("bins", "By frequency", _bins(report)),
+        ("zipf-section", "The tail", zipf_section(model.labels)),
+        ("labels", "Labels", section("labels", "Best and worst labels", label_tables(*score_labels(judged)))),
+        ("examples", "Examples", _examples(judged)),
+        ("reliability", "Calibration", reliability_section({report.model: measure_reliability(judged)})),
+        ("training", "Training", training_section({report.model: model})),
+        ("scores", "All scores", _all_scores(report)),
+        ("matching", "Matching", _matching(matching)),
+        ("settings", "Settings", settings_section({report.model: model}, facts)),
+    ]
+    about = tag(
+        "p",
+        f"A {model.manifest.method} model that knows {report.n_labels:,} labels, trained on "
+        f"{model.manifest.n_documents:,} documents, measured on {report.n:,} documents of {report.data}.",
+        class_="lead",
+    )
+    return Page(report.model, about, [(id, name, content) for id, name, content in sections if content is not None])
+
+
+def _headlines(report: Report) -> Html:
+    cards = [_card(key, means, report) for key, means in _HEADLINES.items()]
+    right = report["P@5"] * 5 / 100
+    told = (
+        f"Its first label is right for {report['P@1']:.0f} of 100 documents; of its first five, "
+        f"{right:.1f} are right on average, and they hold {report['R@5']:.0f} % of the labels wanted."
+    )
+    note = "In percent. The pale bar is the score, the strong mark its 95 % interval, from resampling the documents."
+    return section(
+        "headlines",
+        "Headlines",
+        tag("p", told),
+        tag("ul", cards, class_="cards"),
+        tag("p", note, class_="muted"),
+    )
+
+
+def _card(key: str, means: str, report: Report) -> Html:
+    value = report[key]
+    low, high = report.intervals.get(key, (value, value))
+    name = key.replace("/few", ", rare labels")
+    return tag(
+        "li",
+        tag("div", name, class_="name"),
+        tag("div", f"{value:.1f}", tag("small", " %"), class_="value"),
+        tag(
+            "div",
+            tag("i", style=f"width:{value:.2f}%"),
+            tag("b", style=f"left:{low:.2f}%;width:{max(0.0, high - low):.2f}%"),
+            class_="track",
+            aria_hidden="true",
+        ),
+        tag("div", f"{low:.1f} to {high:.1f}", class_="range"),
+        tag("p", means, class_="means"),
+        class_="card",
+    )
+
+
+def _bins(report: Report) -> Html:
+    title = "Scores by how many training documents a label has"
+    groups = [BIN_TITLES[bin_] for bin_ in BINS]
+    keys = {score: [f"{score}@5/{bin_}" for bin_ in BINS] for score in BIN_SCORES}
+    bars = [
+        plots.Bars(score, [report[key] for key in found], [report.intervals.get(key) for key in found])
+        for score, found in keys.items()
+    ]
+    rows: list[list[Content]] = [
+        [f"{score}@5", *(number(report[key], report.intervals.get(key)) for key in found)]
+        for score, found in keys.items()
+    ]
+    rows.append(["labels in the truth", *(f"{report.labels_in_bin[bin_]:,}" for bin_ in BINS)])
+    unseen = report.labels_in_bin["unseen"]
+    told = (
+        "Averages over labels, not documents: every label counts the same. Coverage is the share of labels that are "
+        "found at least once."
+    )
+    if unseen:
+        told += f" {unseen:,} more labels of the truth were never seen in training, and no model can give them."
+    return section(
+        "bins",
+        "Frequent labels and rare ones",
+        tag("p", told),
+        tag(
+            "div",
+            figure(plots.plot_bars("bins-plot", title, groups, bars), f"{title}; the lines are 95 % intervals."),
+            table("In percent, with 95 % intervals", ["", *groups], rows),
+            class_="pair",
+        ),
+    )
+
+
+def _examples(judged: Judged) -> Html:
+    parts: list[Content] = []
+    for title, right in (("First label right", True), ("First label wrong", False)):
+        drawn = draw_examples("model", judged, right)
+        shown = tag("div", map(show_example, drawn), class_="examples")
+        parts += [tag("h3", title), shown if drawn else tag("p", "There is none.", class_="muted")]
+    return section("examples", "Documents drawn at random", legend(), parts)
+
+
+def _matching(members: Sequence[Mapping[str, Any]]) -> Html | None:
+    if not members:
+        return None
+    told = (
+        "Labels are ranked in the clusters that a matcher retrieves for a document; labels of other clusters are lost. "
+        "A cluster is right if it holds one of the document's labels."
+    )
+    rows: list[list[Content]] = [
+        [
+            name_member(member),
+            *(number(member[key]) for key in ("P@1", "P@3", "P@5", "recall")),
+            f"{member['beam']:,} of {member['clusters']:,}",
+        ]
+        for member in members
+    ]
+    columns = ["member", "P@1", "P@3", "P@5", "true labels in the clusters", "clusters"]
+    return section("matching", "Matching clusters", tag("p", told), table("In percent", columns, rows))
+
+
+def _all_scores(report: Report) -> Html:
+    rows = [
+        [score, *(number(report[f"{score}@{k}"], report.intervals.get(f"{score}@{k}")) for k in _KS)]
+        for score in _BY_DOCUMENT
+    ]
+    told = "PSP and PSnDCG weigh a label by how unlikely it is to be noted (its inverse propensity)."
+    scores = table("In percent, with 95 % intervals", ["", *(f"@{k}" for k in _KS)], rows)
+    return section("scores", "All scores by document", tag("p", told), scores)

@@ -1,0 +1,149 @@
+"""Reports: one HTML file that needs nothing else, neither network nor scripts.
+
+`evaluate --report` and `compare --report` hand over what they measured; here it becomes a page, written whole or not at
+all. The same measurements give the same bytes.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import platform
+import stat
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from xmtc import __version__
+from xmtc.app.report.markup import Content, Html, join, tag
+from xmtc.core.corpus import Corpus
+from xmtc.core.errors import ConfigError, DataError
+
+# nothing but what the file holds: whatever a text says, no request leaves
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a page says."""
+
+    title: str
+    about: Content  # below the title
+    sections: list[tuple[str, str, Html]]  # id, name in the list of contents, content
+
+
+def check_report(path: str) -> None:
+    """Refuse, before the long work of evaluation, a report that could not be drawn or written."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ConfigError("a report needs matplotlib for its plots; install it with pip install 'xmtc[report]'")
+    target = Path(path).resolve()
+    if target.is_dir():
+        raise DataError(f"cannot write the report to {path}: it is a folder; name a file, such as report.html")
+    if not target.parent.is_dir():
+        raise DataError(f"cannot write the report to {path}: there is no folder {target.parent}; make it first")
+    try:  # asking the permission bits would not see a read-only disk
+        if _is_special(target):
+            return
+        probe = target.with_name(f".{target.name}.probe-{os.getpid()}")
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise DataError(f"cannot write the report to {path}: {error.strerror}") from None
+
+
+def write_page(path: str, page: Page) -> None:
+    """Write a page to a file, whole or not at all."""
+    target = Path(path).resolve()  # a link stays a link
+    text = _html(page)
+    if _is_special(target):
+        target.write_text(text, encoding="utf-8")  # a pipe or device is written to, never replaced
+        return
+    partial = target.with_name(f".{target.name}.writing-{os.getpid()}")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, target)
+    except OSError as error:
+        raise DataError(f"cannot write the report to {path}: {error.strerror}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def describe_origin(
+    data: str, split: str, corpus: Corpus, truth: str, propensity: Mapping[str, float]
+) -> dict[str, str]:
+    """Say what was measured, and by which code: what must be known to repeat it."""
+    known = {
+        "all": "all labels of the data count, also those that training never saw",
+        "known": "only labels seen in training count",
+    }
+    return {
+        "data": data if Path(data).is_file() else f"{data}, split {split}",
+        "documents": f"{len(corpus):,}",
+        "sha256 of the data": corpus.fingerprint(),
+        **dict(_made_from(data)),
+        "truth": known[truth],
+        "propensity": f"A = {propensity['A']:g}, B = {propensity['B']:g}, N = {propensity['N']:,} training documents",
+        "xmtc": " ".join(filter(None, [__version__, _commit()])),
+        "Python": platform.python_version(),
+    }
+
+
+def _html(page: Page) -> str:
+    style = (files("xmtc.app") / "report.css").read_text(encoding="utf-8")
+    head = join(
+        Html('<meta charset="utf-8">'),
+        Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+        Html('<meta name="color-scheme" content="light dark">'),
+        Html(f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'),
+        Html('<link rel="icon" href="data:,">'),
+        tag("title", page.title),
+        tag("style", Html(style)),
+    )
+    links = [tag("li", tag("a", name, href=f"#{id}")) for id, name, _ in page.sections]
+    body = join(
+        tag(
+            "header",
+            tag("p", "xmtc report", class_="eyebrow"),
+            tag("h1", page.title),
+            page.about,
+            tag("nav", tag("ul", links), aria_label="Contents"),
+        ),
+        tag("main", [content for _, _, content in page.sections]),
+        tag("footer", f"Made by xmtc {__version__}. This file is whole: it opens without a network."),
+    )
+    return f"<!DOCTYPE html>\n{tag('html', tag('head', head), tag('body', body), lang='en')}\n"
+
+
+def _is_special(path: Path) -> bool:
+    """Whether a path is a pipe or a device."""
+    return path.exists() and not stat.S_ISREG(path.stat().st_mode)
+
+
+def _made_from(data: str) -> Iterator[tuple[str, str]]:
+    """What built-in data says of its origin: the versions of the packages that it was made of."""
+    try:
+        about: Any = json.loads((Path(data) / "about.json").read_text(encoding="utf-8"))
+        versions = about["versions"]
+        yield "made from", ", ".join(f"{package} {version}" for package, version in versions.items())
+        yield "sha256 of its files", str(about["sha256"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # other data has no such file, or its own
+        return
+
+
+def _commit() -> str:
+    """The commit of the sources that run, where they lie in a repository of their own; else nothing."""
+    root = Path(__file__).resolve().parents[3]
+    if not (root / ".git").exists():
+        return ""
+    try:
+        run = ["git", "-C", str(root)]
+        options: dict[str, Any] = {"capture_output": True, "text": True, "check": True, "timeout": 10}
+        commit = subprocess.run([*run, "rev-parse", "--short=12", "HEAD"], **options).stdout.strip()
+        changed = subprocess.run([*run, "status", "--porcelain", "--", "src"], **options).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return f"commit {commit}" + (" with local changes" if changed else "")

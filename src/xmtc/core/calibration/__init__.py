@@ -1,0 +1,41 @@
+"""Calibration: probabilities for a model's scores, and thresholds that reach a precision or recall."""
+
+from xmtc.core.calibration.calibration import (
+    DEPTH,
+    Calibration,
+    calibration_error,
+    check_method,
+    find_right,
+    fit_calibration,
+    label_bins,
+)
+from xmtc.core.calibration.curves import CurveMethod
+from xmtc.core.calibration.model import (
+    UNCALIBRATED,
+    CalibratedModel,
+    add_calibration,
+    calibration_of,
+    find_threshold,
+    uncalibrated,
+    with_calibration,
+)
+from xmtc.core.calibration.thresholds import Threshold
+
+__all__ = [
+    "DEPTH",
+    "UNCALIBRATED",
+    "CalibratedModel",
+    "Calibration",
+    "CurveMethod",
+    "Threshold",
+    "add_calibration",
+    "calibration_error",
+    "calibration_of",
+    "check_method",
+    "find_right",
+    "find_threshold",
+    "fit_calibration",
+    "label_bins",
+    "uncalibrated",
+    "with_calibration",
+]

@@ -1,0 +1,149 @@
+"""Calibration: what the scores of a model are worth, learnt from documents that it was not trained on.
+
+In come the ranking of such documents, their true labels and the label set; out comes a `Calibration`, which turns
+scores into probabilities and finds thresholds. Labels are pooled by how many training documents they have (few, medium,
+many, as in metrics): a rare label alone has too few pairs to learn from. Scores and their order stay as they are.
+Knows no models and no files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from xmtc.core.calibration.curves import Curve, CurveMethod, fit_curve, restore_curve
+from xmtc.core.calibration.thresholds import Tradeoff
+from xmtc.core.errors import ConfigError, DataError, nearest
+from xmtc.core.labels import LabelSet
+from xmtc.core.metrics import BIN_STARTS, BINS
+from xmtc.core.ranking import Ranking
+
+DEPTH = 20  # labels of each document that a calibration is learnt from
+POOLED = "pooled"
+_FEWEST_PAIRS, _FEWEST_RIGHT = 200, 20  # of a bin with a curve of its own; others take the curve of all pairs
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Score → probability, by the bin of a label; and which threshold gives which precision and recall."""
+
+    method: CurveMethod
+    source: str  # which documents it was learnt from, in words
+    n_documents: int
+    pairs: Mapping[str, int]  # bin → ranked labels that it was learnt from
+    right: Mapping[str, int]  # bin → those of them that are true
+    curves: Mapping[str, Curve]  # of all pairs ("pooled"), and of every bin with enough of them
+    tradeoff: Tradeoff
+
+    def apply(self, ranking: Ranking, labels: LabelSet) -> Ranking:
+        """Return the ranking with probabilities; padding gets 0."""
+        return Ranking(ranking.labels, ranking.scores, _apply(self.curves, ranking, labels))
+
+    def summary(self) -> dict[str, Any]:
+        """Return how it was learnt, without what it learnt."""
+        return {
+            "method": self.method,
+            "source": self.source,
+            "n_documents": self.n_documents,
+            "pairs": dict(self.pairs),
+            "right": dict(self.right),
+        }
+
+    def to_json(self) -> str:
+        """Return the calibration as text; the same calibration gives the same bytes."""
+        raw = {
+            **self.summary(),
+            "curves": {name: curve.to_json() for name, curve in self.curves.items()},
+            "tradeoff": self.tradeoff.to_json(),
+        }
+        return json.dumps(raw, sort_keys=True) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Calibration:
+        """Rebuild a calibration from what `to_json` gave."""
+        raw: dict[str, Any] = json.loads(text)
+        raw["curves"] = {name: restore_curve(curve) for name, curve in raw["curves"].items()}
+        raw["tradeoff"] = Tradeoff.restore(raw["tradeoff"])
+        return cls(**raw)
+
+
+def fit_calibration(
+    ranking: Ranking, truth: sp.csr_matrix, labels: LabelSet, method: CurveMethod = "isotonic", source: str = ""
+) -> Calibration:
+    """Learn probabilities from the first 20 labels of each document.
+
+    After `dev = corpus.align(model.labels)`, pass `dev.Y` and `dev.labels`. Documents without true labels are left out:
+    they do not say which labels they lack. Labels that the model cannot give count as missed in recall.
+    """
+    check_method(method)
+    ranking = ranking.top(DEPTH)
+    labelled = np.flatnonzero(np.diff(truth.indptr))
+    if len(labelled) == 0:
+        raise DataError("none of the documents has a label; calibration needs labelled documents")
+    ranking = Ranking(ranking.labels[labelled], ranking.scores[labelled])
+    truth = truth[labelled]
+    right = find_right(ranking, truth)
+    given = ranking.labels >= 0
+    if not given.any():
+        raise DataError("the model gives none of the documents a label; there is nothing to calibrate")
+    bin_of = label_bins(labels)[ranking.labels]
+    curves = {POOLED: fit_curve(method, ranking.scores[given], right[given])}
+    pairs, hits = {}, {}
+    for i, name in enumerate(BINS):
+        inside = given & (bin_of == i)
+        pairs[name], hits[name] = int(inside.sum()), int(right[inside].sum())
+        if pairs[name] >= _FEWEST_PAIRS and hits[name] >= _FEWEST_RIGHT:
+            curves[name] = fit_curve(method, ranking.scores[inside], right[inside])
+    tradeoff = Tradeoff.count(_apply(curves, ranking, labels), right, n_true=int(truth.nnz))
+    return Calibration(method, source, len(labelled), pairs, hits, curves, tradeoff)
+
+
+def _apply(curves: Mapping[str, Curve], ranking: Ranking, labels: LabelSet) -> NDArray[np.float32]:
+    """(n, k) probabilities of a ranking's labels by the curves of their bins."""
+    probabilities = np.zeros(ranking.labels.shape, dtype=np.float32)
+    bin_of = label_bins(labels)[ranking.labels]
+    for i, name in enumerate(BINS):
+        inside = (ranking.labels >= 0) & (bin_of == i)
+        probabilities[inside] = curves.get(name, curves[POOLED])(ranking.scores[inside])
+    return probabilities
+
+
+def find_right(ranking: Ranking, truth: sp.csr_matrix) -> NDArray[np.bool_]:
+    """Say of each ranked label whether it is true; padding is not."""
+    n, width = ranking.labels.shape
+    rows = np.repeat(np.arange(n), np.diff(truth.indptr))
+    true = np.sort(rows * truth.shape[1] + truth.indices)  # one number for each true pair
+    pairs = np.arange(n)[:, None] * truth.shape[1] + ranking.labels
+    at = np.minimum(np.searchsorted(true, pairs), max(len(true) - 1, 0))
+    found: NDArray[np.bool_] = (ranking.labels >= 0) & (true[at] == pairs) if len(true) else np.zeros((n, width), bool)
+    return found
+
+
+def calibration_error(probabilities: NDArray[np.floating], right: NDArray[np.bool_], groups: int = 15) -> float:
+    """Return the mean distance between what was promised and what came true, over groups of equally many pairs.
+
+    The expected calibration error (ECE) with bins of equal mass: 0 is perfect, 0.1 is ten percent points off.
+    """
+    parts = np.array_split(np.argsort(probabilities, kind="stable"), groups)
+    gaps = (
+        len(part) * abs(probabilities[part].mean(dtype=np.float64) - right[part].mean()) for part in parts if len(part)
+    )
+    return float(sum(gaps) / max(len(right), 1))
+
+
+def label_bins(labels: LabelSet) -> NDArray[np.int64]:
+    """Return the bin of each entry, as its place in BINS; labels without training documents belong to the first."""
+    return np.maximum(np.searchsorted(BIN_STARTS, labels.counts, side="right") - 1, 0)
+
+
+def check_method(method: str) -> None:
+    """Refuse an unknown way to calibrate."""
+    known = get_args(CurveMethod)
+    if method not in known:
+        raise ConfigError(f"unknown calibration {method!r}.{nearest(str(method), known) or f' Known: {known}.'}")

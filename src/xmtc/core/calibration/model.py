@@ -1,0 +1,83 @@
+"""A model with its calibration: ranks as the model does, and says how likely each label is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from xmtc.core.calibration.calibration import DEPTH, Calibration
+from xmtc.core.calibration.thresholds import Threshold
+from xmtc.core.errors import ModelError
+from xmtc.core.explanation import Explanation
+from xmtc.core.labels import LabelSet
+from xmtc.core.model import Documents, Model, check_k
+from xmtc.core.ranking import Ranking
+from xmtc.core.storage import FolderReader, Manifest, add_file, write_folder
+
+_FILE = "calibration.json"
+UNCALIBRATED = "this model is not calibrated, so its labels have no probability; run `xmtc calibrate MODEL DATA` first"
+
+
+@dataclass(frozen=True, eq=False)
+class CalibratedModel:
+    """A trained model whose rankings have probabilities; see `xmtc.core.model.Model`."""
+
+    model: Model
+    calibration: Calibration
+
+    @property
+    def labels(self) -> LabelSet:
+        """The labels it ranks."""
+        return self.model.labels
+
+    @property
+    def manifest(self) -> Manifest:
+        """How it was trained."""
+        return self.model.manifest
+
+    def rank(self, documents: Documents, k: int = 5) -> Ranking:
+        """Return the k best labels of each document, in the order of the model's scores, with probabilities."""
+        return self.calibration.apply(self.model.rank(documents, k), self.labels)
+
+    def explain(self, text: str, label: str) -> Explanation:
+        """Say why a label fits a text or does not, as the model does."""
+        return self.model.explain(text, label)
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write the model folder with its calibration, whole or not at all."""
+        with write_folder(folder, overwrite=overwrite) as out:
+            self.model.save(out.folder, overwrite=True)  # the folder is there, and empty
+            add_file(out.folder, _FILE, self.calibration.to_json().encode())
+
+
+def uncalibrated(model: Model) -> Model:
+    """Return the model without its calibration, as its method made it."""
+    return model.model if isinstance(model, CalibratedModel) else model
+
+
+def calibration_of(model: Model) -> Calibration | None:
+    """Return a model's calibration, None if it has none."""
+    return model.calibration if isinstance(model, CalibratedModel) else None
+
+
+def find_threshold(model: Model, target: str, k: int = DEPTH) -> Threshold:
+    """Return the probability from which labels reach a target on the documents of calibration, at most k a document.
+
+    target: "precision=0.9" (of all labels given), "recall=0.8" (of all true labels) or "f1" (the best there is).
+    """
+    check_k(k)
+    calibration = calibration_of(model)
+    if calibration is None:
+        raise ModelError(UNCALIBRATED)
+    return calibration.tradeoff.find(target, k)
+
+
+def add_calibration(folder: str | Path, calibration: Calibration) -> None:
+    """Store a calibration in the folder of a saved model, in place of one that it may have."""
+    add_file(folder, _FILE, calibration.to_json().encode())
+
+
+def with_calibration(model: Model, reader: FolderReader) -> Model:
+    """Return a loaded model with the calibration of its folder, if that has one."""
+    text = reader.text(_FILE)
+    return model if text is None else CalibratedModel(model, Calibration.from_json(text))

@@ -1,0 +1,220 @@
+"""Labels by number: what X-BERT, X-Transformer and PECOS share.
+
+Sparse matrices of scipy (.npz), and files that name label i on line i. Nothing here is unpickled. A label is called by
+its text, which is what joins data sets and models; by its number where no file tells texts.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from xmtc.core.corpus import Corpus
+from xmtc.core.errors import DataError
+from xmtc.core.labels import Concept
+from xmtc.data.concepts import Described
+from xmtc.data.gather import gather, gather_features
+from xmtc.data.layouts.layout import find_file
+from xmtc.data.lines import Lines, open_lines
+from xmtc.data.rows import Mistake, Row
+from xmtc.data.write import Numbered, open_whole
+
+PARTS = {"train": "trn", "dev": "val", "test": "tst"}
+
+
+class Names(NamedTuple):
+    """What the labels are called, by number."""
+
+    ids: list[str] | None  # None: by their numbers
+    concepts: list[Concept]
+    shared: int  # texts that several labels have
+
+    def label(self, number: int) -> str:
+        """Return the id of a label."""
+        return str(number) if self.ids is None else self.ids[number]
+
+
+def read_names(folder: Path, *files: str, counted: bool = False) -> Names:
+    """Read the first of these files that the folder holds, whose line i is label i's text, after a count if `counted`.
+
+    The file is UTF-8, or else ISO-8859-1, as X-Transformer's own are. Texts that several labels have, and empty ones,
+    are told apart by the label's number.
+    """
+    path = find_file(folder, *files)
+    if path is None:
+        return Names(None, [], 0)
+    texts = list(_texts(path, counted))
+    if not texts:
+        raise DataError(f"{path} is empty; it must hold one label a line")
+    often = Counter(texts)
+    ids = [text if text and often[text] == 1 else f"{text} #{i}".lstrip() for i, text in enumerate(texts)]
+    shared = sum(count > 1 for count in often.values())
+    return Names(ids, [Concept(id, text) for id, text in zip(ids, texts, strict=True)], shared)
+
+
+def _texts(path: Path, counted: bool) -> Iterator[str]:
+    raw = b"".join(open_lines(path).blocks())
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        text = raw.decode("iso-8859-1")
+    for number, line in enumerate(text.split("\n")[:-1], start=1):
+        if counted:
+            count, tab, line = line.partition("\t")
+            if not (tab and count.strip().isdigit()):
+                raise DataError(
+                    f"{path}, line {number}: expected a count, a tab and the label's text; got {count[:40]!r}"
+                )
+        yield line.removesuffix("\r").strip()
+
+
+def write_names(path: Path, labels: Sequence[Numbered], *, counted: bool = False, latin: bool = False) -> None:
+    """Write the labels in the order of their numbers; with `latin`, in ISO-8859-1 where that holds them."""
+    text = "".join(f"{label.n_documents}\t{label.id}\n" if counted else f"{label.id}\n" for label in labels)
+    with open_whole(path) as file:
+        file.write(text.encode("iso-8859-1" if latin and _is_latin(text) else "utf-8"))
+
+
+def _is_latin(text: str) -> bool:
+    """Whether ISO-8859-1 holds the text, and nobody would mistake it for UTF-8."""
+    try:
+        text.encode("iso-8859-1").decode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def read_matrix(path: Path) -> sp.csr_matrix:
+    """Read a matrix that scipy.sparse.save_npz wrote; anything else is refused, and so are pickled objects."""
+    try:
+        found = sp.load_npz(path)  # with allow_pickle=False
+        if hasattr(found, "check_format"):
+            found.check_format(full_check=True)  # before any compiled code trusts its indices
+        matrix = sp.csr_matrix(found)
+    except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        reason = str(error).strip("'\"").splitlines() or [type(error).__name__]
+        raise DataError(
+            f"{path}: not a sparse matrix ({reason[0][:100]}); write it with scipy.sparse.save_npz"
+        ) from None
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+    if not (np.issubdtype(matrix.dtype, np.number) or matrix.dtype == bool) or np.iscomplexobj(matrix.data):
+        raise DataError(f"{path}: holds {matrix.dtype} values; write numbers")
+    matrix.sum_duplicates()
+    return matrix
+
+
+def read_features(path: Path | None, n: int, beside: Path) -> sp.csr_matrix | None:
+    """Read the features of the `n` documents that the file `beside` has, where there is a file of them."""
+    if path is None:
+        return None
+    X = read_matrix(path).astype(np.float32)
+    check_rows(X, path, n, beside)
+    bad = np.flatnonzero(~np.isfinite(X.data))
+    if len(bad):
+        row = int(np.searchsorted(X.indptr, bad[0], side="right"))
+        raise DataError(f"{path}, row {row}: a feature is NaN, infinite or too large; replace it by a number")
+    return X
+
+
+def check_rows(matrix: sp.csr_matrix, path: Path, n: int, beside: Path) -> None:
+    """Refuse a matrix with another number of rows than the `n` documents of the file beside it."""
+    if matrix.shape[0] != n:
+        raise DataError(
+            f"{path} has {matrix.shape[0]} rows, but {beside.name} has {n} documents; "
+            "row i of both must be the same document"
+        )
+
+
+def read_truth(path: Path, names: Names, named_by: str) -> sp.csr_matrix:
+    """Read which documents have which labels, from a matrix of relevances: more than 0 is a label, 0 is none."""
+    Y = read_matrix(path)
+    bad = np.flatnonzero(~(Y.data >= 0))
+    if len(bad):
+        row = int(np.searchsorted(Y.indptr, bad[0], side="right"))
+        raise DataError(
+            f"{path}, row {row}: a label has the relevance {Y.data[bad[0]]}; write 1, or another number above 0"
+        )
+    if names.ids is not None and Y.shape[1] != len(names.ids):
+        raise DataError(
+            f"{path} has {Y.shape[1]} columns, but {named_by} names {len(names.ids)} labels; line i must name column i"
+        )
+    Y.eliminate_zeros()
+    return Y
+
+
+def read_numbers(line: str, n_labels: int | None, mistake: Mistake) -> list[int]:
+    """Read `l1,l2`, where each may carry its relevance, `l:r` or `l::r`; a relevance of 0 is no label."""
+    numbers = []
+    for word in line.replace(",", " ").split():
+        label, colon, relevance = word.partition(":")
+        if not label.isascii() or not label.isdigit() or len(label) > 9:
+            raise mistake(f"label {label[:40]!r} is not a whole number; write the numbers of labels, from 0, as 3,7")
+        if n_labels is not None and int(label) >= n_labels:
+            raise mistake(f"label {int(label)} is out of range: the labels are 0 … {n_labels - 1}; mend the label")
+        try:
+            weight = float(relevance.removeprefix(":")) if colon else 1.0
+        except ValueError:
+            weight = -1.0
+        if not 0 <= weight < float("inf"):
+            raise mistake(
+                f"relevance {relevance[:40]!r} of label {label} is not a number from 0; write label:relevance"
+            )
+        if weight > 0:
+            numbers.append(int(label))
+    return numbers
+
+
+def corpus_of_matrix(
+    texts: Path | None, Y: sp.csr_matrix, truth: Path, X: sp.csr_matrix | None, names: Names, known: Described
+) -> Corpus:
+    """Make a corpus of texts, one a line, or of features alone, and the labels in a matrix's rows."""
+    kept = {"label texts that several labels share": names.shared}
+    if texts is None:
+        assert X is not None  # a layout has at least one of them
+        return gather_features(
+            X, Y.indices, Y.indptr, str(truth), known, concepts=names.concepts, names=names.ids, kept=kept
+        )
+    rows = _rows(open_lines(texts), Y, truth, names)
+    return gather(rows, str(texts), known=known, concepts=names.concepts, X=X, kept=kept)
+
+
+def _rows(texts: Lines, Y: sp.csr_matrix, truth: Path, names: Names) -> Iterator[Row]:
+    n = Y.shape[0]
+    for i, text in enumerate(texts):
+        if i == n:
+            raise texts.mistake(
+                f"no labels for this line in {truth.name} (which has {n} rows); line i must be the document of row i"
+            )
+        yield Row(None, text, [names.label(number) for number in Y.indices[Y.indptr[i] : Y.indptr[i + 1]].tolist()])
+    if texts.number < n:
+        raise DataError(
+            f"{texts.name} ends after line {texts.number}, but {truth.name} has {n} rows; "
+            "line i must be the document of row i"
+        )
+
+
+def write_matrix(path: Path, matrix: sp.csr_matrix) -> None:
+    """Write a matrix as scipy.sparse.save_npz does."""
+    with open_whole(path) as file:
+        sp.save_npz(file, matrix)
+
+
+def truth_matrix(corpus: Corpus, labels: dict[str, Numbered]) -> sp.csr_matrix:
+    """Return the labels of documents with a column for each numbered label."""
+    n = corpus.labels.n_labels
+    place = np.fromiter((labels[label].number for label in corpus.labels.ids[:n]), dtype=np.int32, count=n)
+    Y = sp.csr_matrix(
+        (corpus.Y.data, place[corpus.Y.indices], corpus.Y.indptr), shape=(len(corpus), len(labels)), copy=True
+    )
+    Y.sort_indices()
+    return Y

@@ -1,0 +1,212 @@
+"""Compiled steps of balanced 2-means, over sparse and dense rows alike.
+
+Enter rows, a node's members and how many of them go left; leave the members' sides. A node's state is `sides` (0 left,
+1 right, −1 neither yet) and `sums` (2 × columns): the sum of all members that have a side, and of those on the right.
+A round is three steps: `dot` members with the sums, `halve` them by score, `move` those that changed sides. What is
+left is the difference, so that after the first rounds only the right sum changes and is read. No step walks all
+columns, which keeps small nodes of wide rows cheap: a sum's squared length is the total of its own members' products
+with it.
+
+Sums are float64, added up in the order of members and never reassociated: steps cut into blocks (`dot` by members,
+`move` by columns) give the same bytes as steps that are not. Knows no threads, no trees, no settings.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+from numpy.typing import NDArray
+
+from xmtc.features.select import nth_smallest
+
+Ints = NDArray[np.integer]
+Floats = NDArray[np.floating]
+
+
+class Rows(NamedTuple):
+    """The vectors: entry j of row i is `values[starts[i] + j]` at column `columns[column_starts[i] + j]`, columns
+    ascending. A dense matrix is the same with one list of columns that all rows share."""
+
+    values: NDArray[np.float32]
+    starts: NDArray[np.int64]  # (rows + 1,)
+    columns: NDArray[np.int32]
+    column_starts: NDArray[np.int64]  # (rows + 1,)
+    filled: NDArray[np.bool_]  # (rows,): not all zero
+
+
+class Rule(NamedTuple):
+    """When rounds end (at unchanged sides anyway), and what a cluster's centre is."""
+
+    max_iterations: int
+    tolerance: float  # the least rise of the members' mean product with their centres that is worth a round
+    spherical: bool  # centres are normalised sums, else means
+
+
+def rows_of(vectors: sp.csr_matrix | NDArray) -> Rows:
+    """Return the vectors as rows; copies only what has another type or order."""
+    if sp.issparse(vectors):
+        matrix = sp.csr_matrix(vectors)
+        if not matrix.has_sorted_indices:
+            matrix = matrix.sorted_indices()
+        starts = matrix.indptr.astype(np.int64, copy=False)
+        columns = matrix.indices.astype(np.int32, copy=False)
+        return Rows(matrix.data.astype(np.float32, copy=False), starts, columns, starts, np.diff(starts) > 0)
+    dense = np.ascontiguousarray(vectors, dtype=np.float32)
+    n, width = dense.shape
+    starts = np.arange(n + 1, dtype=np.int64) * width
+    shared = np.zeros(n + 1, dtype=np.int64)
+    return Rows(dense.reshape(-1), starts, np.arange(width, dtype=np.int32), shared, (dense != 0).any(axis=1))
+
+
+@njit(nogil=True, cache=True)
+def split_nodes(rows: Rows, order: Ints, nodes: Ints, seed: int, n_columns: int, rule: Rule) -> None:
+    """Split the nodes of a subtree: `nodes` holds each one's (start, cut, stop) in `order`, parents first.
+
+    After it, `order[start:cut]` are the members of each node's left side and `order[cut:stop]` those of its right.
+    """
+    sums = np.zeros((2, n_columns), np.float64)
+    for start, cut, stop in nodes:
+        members = order[start:stop]
+        with_all, with_right = np.empty(len(members), np.float64), np.empty(len(members), np.float64)
+        sides, chosen = np.full(len(members), -1, np.int32), np.empty(len(members), np.int32)
+        seed_pair(rows, members, seed, start, chosen)
+        move(rows, members, sides, chosen, sums, 0, n_columns)
+        before = -np.inf
+        for turn in range(rule.max_iterations):
+            sides[:] = chosen
+            if turn < 2:  # the seeds alone, then all: after that the sum of all stays
+                dot(rows, members, sums[0], with_all)
+            dot(rows, members, sums[1], with_right)
+            likeness = halve(with_all, with_right, sides, cut - start, rule.spherical, chosen)
+            if likeness - before < rule.tolerance or not move(rows, members, sides, chosen, sums, 0, n_columns):
+                break
+            before = likeness
+        for member in members:
+            for column in entries(rows, member)[1]:
+                sums[:, column] = 0
+        part(members, chosen)
+
+
+@njit(nogil=True, cache=True)
+def seed_pair(rows: Rows, members: Ints, seed: int, start: int, sides: Ints) -> None:
+    """Put one random member on side 0, another on side 1, the rest on none; zero rows only where they must be.
+
+    The choice depends on the seed and on the node's place and size alone, so nodes may be split in any order.
+    """
+    candidates = np.flatnonzero(rows.filled[members])
+    if len(candidates) < 2:
+        candidates = np.arange(len(members))
+    n = np.uint64(len(candidates))
+    key = _mix(_mix(_mix(np.uint64(seed)) ^ np.uint64(start)) ^ np.uint64(len(members)))
+    left = key % n
+    right = (left + np.uint64(1) + _mix(key) % (n - np.uint64(1))) % n
+    sides[:] = -1
+    sides[candidates[left]] = 0
+    sides[candidates[right]] = 1
+
+
+@njit(nogil=True, cache=True)
+def _mix(key: np.uint64) -> np.uint64:
+    """Return the next number of the splitmix64 generator."""
+    key += np.uint64(0x9E3779B97F4A7C15)
+    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return key ^ (key >> np.uint64(31))
+
+
+@njit(nogil=True, cache=True)
+def dot(rows: Rows, members: Ints, vector: Floats, dots: Floats) -> None:
+    """Set `dots[i]` to the product of member i with a vector."""
+    for i in range(len(members)):
+        values, columns = entries(rows, members[i])
+        product = 0.0
+        for j in range(len(values)):
+            product += values[j] * vector[columns[j]]
+        dots[i] = product
+
+
+@njit(nogil=True, cache=True)
+def halve(with_all: Floats, with_right: Floats, sides: Ints, n_left: int, spherical: bool, chosen: Ints) -> float:
+    """Choose the `n_left` members with the smallest x·(c_right − c_left) for the left, the others for the right.
+
+    Of members with equal scores the earlier go left. `with_all` and `with_right` are the members' products with the
+    two sums. Returns the mean product of members with the centre of their new side.
+    """
+    n = len(sides)
+    with_left = with_all - with_right
+    left_scale = _scale(with_left, sides, 0, spherical)
+    right_scale = _scale(with_right, sides, 1, spherical)
+    scores = with_right * right_scale - with_left * left_scale
+    highest = nth_smallest(scores, n_left - 1)
+    ties = n_left - np.sum(scores < highest)  # how many of those with just this score go left
+    likeness = 0.0
+    for i in range(n):
+        chosen[i] = scores[i] > highest or (scores[i] == highest and ties <= 0)
+        ties -= scores[i] == highest
+        likeness += with_right[i] * right_scale if chosen[i] == 1 else with_left[i] * left_scale
+    return likeness / n
+
+
+@njit(nogil=True, cache=True)
+def _scale(products: Floats, sides: Ints, side: int, spherical: bool) -> float:
+    """Return what a side's sum is multiplied by to give its centre; 0 for the sum of zero rows."""
+    square = 0.0
+    size = 0
+    for i in range(len(sides)):
+        if sides[i] == side:
+            square += products[i]
+            size += 1
+    if square <= 0:
+        return 0.0
+    return 1 / np.sqrt(square) if spherical else 1 / size
+
+
+@njit(nogil=True, cache=True)
+def move(rows: Rows, members: Ints, sides: Ints, chosen: Ints, sums: Floats, first: int, last: int) -> bool:
+    """Bring columns first … last − 1 of both sums from `sides` to `chosen`; return whether any member changed."""
+    changed = False
+    for i in range(len(members)):
+        if sides[i] == chosen[i]:
+            continue
+        changed = True
+        values, columns = entries_within(rows, members[i], first, last)
+        if sides[i] < 0:
+            for j in range(len(values)):
+                sums[0, columns[j]] += values[j]
+        if sides[i] == 1:
+            for j in range(len(values)):
+                sums[1, columns[j]] -= values[j]
+        elif chosen[i] == 1:
+            for j in range(len(values)):
+                sums[1, columns[j]] += values[j]
+    return changed
+
+
+@njit(nogil=True, cache=True)
+def entries(rows: Rows, row: int) -> tuple[Floats, Ints]:
+    """Return the values and columns of a row."""
+    start, length = rows.starts[row], rows.starts[row + 1] - rows.starts[row]
+    shift = rows.column_starts[row]
+    return rows.values[start : start + length], rows.columns[shift : shift + length]
+
+
+@njit(nogil=True, cache=True)
+def entries_within(rows: Rows, row: int, first: int, last: int) -> tuple[Floats, Ints]:
+    """Return the values and columns of a row from column `first` to before `last`."""
+    values, columns = entries(rows, row)
+    if len(columns) and (columns[0] < first or columns[-1] >= last):
+        inside = slice(np.searchsorted(columns, first), np.searchsorted(columns, last))
+        return values[inside], columns[inside]
+    return values, columns
+
+
+@njit(nogil=True, cache=True)
+def part(members: Ints, sides: Ints) -> None:
+    """Put the members of side 0 before those of side 1, in place, each side in its old order."""
+    right = members[sides == 1]
+    left = members[sides == 0]
+    members[: len(left)] = left
+    members[len(left) :] = right

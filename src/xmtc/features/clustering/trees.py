@@ -1,0 +1,134 @@
+"""Clusters of labels, of equal size: balanced k-means and the label trees made of it (METHODS 1.5).
+
+Enter label vectors (sparse or dense, rows of length 1 or 0) and a seed; leaves a `Partition` or a `LabelTree`. The
+same vectors and seed give the same bytes on any number of threads; other seeds give the other trees of an ensemble.
+Knows neither documents nor where the vectors come from.
+
+Rounds of 2-means end when no label changes sides or after 20 (X-Transformer, PECOS); with `tolerance` also when the
+labels' mean product with their centres rises by less (AttentionXML, LightXML: 1e-4).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from pydantic import Field
+
+from xmtc.core.config import Settings
+from xmtc.core.errors import ConfigError, DataError
+from xmtc.core.partition import LabelTree, Partition
+from xmtc.features.clustering import kway as cluster_kway
+from xmtc.features.clustering import plan as cluster_plan
+from xmtc.features.clustering import rounds as cluster_rounds
+from xmtc.features.clustering.kernels import Rule, rows_of
+from xmtc.features.label_vectors import Weighting
+
+Vectors = sp.csr_matrix | NDArray
+
+_KWAY_LIMIT = 2**25  # numbers in each array of K-means with all centres at once: 256 MB
+
+
+class MeansConfig(Settings):
+    """How balanced k-means runs."""
+
+    max_iterations: int = Field(20, ge=1)
+    tolerance: float | None = Field(None, ge=0)  # stop when the mean product with the centres rises by less
+    metric: Literal["spherical", "euclidean"] = "spherical"  # centres are normalised sums, or means
+
+
+class ClusterConfig(MeansConfig):
+    """How labels are clustered into a tree."""
+
+    size: int = Field(64, ge=1)  # most labels in a cluster
+    branching: int = Field(512, ge=2)  # most children of a node above the clusters
+    weighting: Weighting = "plain"  # of documents in label vectors: see `pifa`
+    top: int | None = Field(None, ge=1)  # entries kept of each label vector; None: all
+
+
+MEANS = MeansConfig()
+
+
+def label_tree(vectors: Vectors, config: ClusterConfig, seed: int) -> LabelTree:
+    """Return a tree over L labels: K = ⌈L/size⌉ clusters, and above them as few levels as `branching` allows.
+
+    Clusters have ⌊L/K⌋ or ⌈L/K⌉ labels, as many as `size` permits; halving to the end would leave them half empty
+    where L/size is just above a power of two. So the binary splits share out labels in the ratio of the clusters on
+    either side: in halves where K is a power of two. The levels above join neighbours of the same splits, as PECOS
+    does, and nodes have about equally many children. With L ≤ `size` the tree is flat.
+    """
+    n_labels = _check(vectors).shape[0]
+    if n_labels <= config.size:
+        return LabelTree.flat(n_labels)
+    nodes, levels = cluster_plan.plan_tree(n_labels, -(-n_labels // config.size), config.branching)
+    return LabelTree((*levels, _split(vectors, nodes, seed, config).parents))
+
+
+def split_to_size(vectors: Vectors, size: int, seed: int, means: MeansConfig = MEANS) -> Partition:
+    """Halve clusters by 2-means while they have more than `size` labels; small enough ones stay (LightXML's rule).
+
+    Left sides take ⌊n/2⌋. Clusters have at most `size` labels, and at least half that unless there are fewer in all.
+    """
+    if size < 1:
+        raise ConfigError(f"a cluster's size must be at least 1; got {size}")
+    return _split(_check(vectors), cluster_plan.plan_halves(vectors.shape[0], size), seed, means)
+
+
+def balanced_kmeans(vectors: Vectors, n_clusters: int, seed: int, means: MeansConfig = MEANS) -> Partition:
+    """Return `n_clusters` clusters of ⌊n/K⌋ or ⌈n/K⌉ labels.
+
+    Powers of two are made by recursive 2-means. Other numbers by K-means that, in each round, gives labels to the
+    nearest centre with room, largest margin first; or, where K centres at once would take too much memory, by 2-means
+    that splits in the ratio of the clusters on either side.
+    """
+    n, n_columns = _check(vectors).shape
+    if not 1 <= n_clusters <= n:
+        raise ConfigError(f"{n} labels cannot make {n_clusters} clusters; ask for 1 to {n}")
+    power_of_two = n_clusters & (n_clusters - 1) == 0
+    if power_of_two or max(n, n_columns) * n_clusters > _KWAY_LIMIT:
+        return _split(vectors, cluster_plan.plan_clusters(n, n_clusters), seed, means)
+    return Partition(cluster_kway.assign(rows_of(vectors), n_columns, n_clusters, seed, _rule(means)), n_clusters)
+
+
+def balanced_two_means(
+    vectors: Vectors, members: NDArray[np.integer], seed: int, means: MeansConfig = MEANS
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Split the rows named by `members` (two or more) in halves; return (left, right), ⌊n/2⌋ and the rest, ascending.
+
+    Two random members are the first centres. Each round scores member x by x·(c_right − c_left) and sorts: the first
+    half is left, the rest right; of equal scores, smaller rows first. A row of zeros scores 0, between the two.
+    """
+    order = np.sort(np.asarray(members, dtype=np.int32))
+    if len(order) < 2:
+        raise ConfigError(f"2-means needs two or more members; got {len(order)}")
+    half = len(order) // 2
+    nodes = np.array([[0, half, len(order)]])
+    cluster_rounds.split(rows_of(_check(vectors)), vectors.shape[1], order, nodes, seed, _rule(means))
+    return order[:half], order[half:]
+
+
+def _split(vectors: Vectors, nodes: cluster_plan.Nodes, seed: int, means: MeansConfig) -> Partition:
+    """Carry out a plan over all labels; clusters are numbered from left to right."""
+    n, n_columns = vectors.shape
+    order = np.arange(n, dtype=np.int32)
+    cluster_rounds.split(rows_of(vectors), n_columns, order, nodes, seed, _rule(means))
+    sizes = np.diff(cluster_plan.bounds(n, nodes))
+    parents = np.empty(n, dtype=np.int32)
+    parents[order] = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    return Partition(parents, len(sizes))
+
+
+def _check(vectors: Vectors) -> Vectors:
+    if vectors.ndim != 2 or vectors.shape[0] == 0:
+        raise DataError(f"clustering needs one vector a label; got shape {vectors.shape}")
+    values = vectors.data if sp.issparse(vectors) else vectors
+    if not np.isfinite(values).all():
+        raise DataError("label vectors hold NaN or infinity; replace them by numbers")
+    return vectors
+
+
+def _rule(means: MeansConfig) -> Rule:
+    tolerance = -np.inf if means.tolerance is None else means.tolerance
+    return Rule(means.max_iterations, tolerance, means.metric == "spherical")

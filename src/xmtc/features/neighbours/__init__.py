@@ -1,0 +1,12 @@
+"""Neighbours: the documents of a pool that are nearest to a text, exactly or by an index."""
+
+from xmtc.features.neighbours.store import (
+    NeighbourConfig,
+    Neighbours,
+    NeighbourStore,
+    Vectors,
+    mean_word_vectors,
+    search_once,
+)
+
+__all__ = ["NeighbourConfig", "NeighbourStore", "Neighbours", "Vectors", "mean_word_vectors", "search_once"]

@@ -1,0 +1,282 @@
+"""Neighbours: for each document, the most similar documents of a pool by cosine (TReaderXML, Eq. 1 and 2).
+
+Vectors enter, dense or sparse; rows of the pool and similarities leave. A neighbour has a similarity above 0, so that
+a zero vector (a text without known words) neither has nor is one. Knows no texts, labels or encoders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from pydantic import Field
+
+from xmtc.core.cache import cached, key_of
+from xmtc.core.config import Settings
+from xmtc.core.errors import ConfigError, DataError, ModelError
+from xmtc.core.parallel import blocks, read_only, run
+from xmtc.core.progress import SILENT, Progress
+from xmtc.features.neighbours import index as neighbours_index
+from xmtc.features.neighbours.kernel import mean_rows, rank_candidates
+from xmtc.features.neighbours.pool import DensePool, SparsePool
+from xmtc.features.tokens import Tokens
+from xmtc.features.words import PAD
+
+Vectors: TypeAlias = "NDArray[np.floating] | sp.csr_matrix"  # one row a document
+Approximate = Literal["auto", "never", "always"]
+
+APPROXIMATE_FROM = 200_000  # pool documents; below, exact search takes minutes at most
+_BLOCK = 4096  # queries between two words of progress, and of an entry of the cache
+_SPARE = 8  # candidates asked of an index beyond k: one may be the query itself, and its order is a rough one
+_SCALED = 1 << 14  # rows scaled at once
+_MEANS = 1 << 9  # documents averaged by a task
+_KEPT = ("rows", "similarities")
+_SHARD = "index_{}"
+_NOT_INSTALLED = "neighbours are sought exactly, for usearch is not installed: `pip install xmtc[neighbours]`"
+
+
+class NeighbourConfig(Settings):
+    """Which documents count as near, and how they are found."""
+
+    k: int = Field(5, ge=1, description="neighbours of a document")
+    vectors: Literal["words", "tfidf", "encoder"] = Field(
+        "words", description="what documents are compared by: mean word vectors (Eq. 1), TF-IDF, an encoder's vectors"
+    )
+    approximate: Approximate = Field(
+        "auto", description="search an index, which may miss some; auto: from 200,000 documents on, if usearch is there"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Row i speaks of query i: the nearest pool documents by (−similarity, row)."""
+
+    rows: NDArray[np.int32]  # (queries, k), −1 where there is none
+    similarities: NDArray[np.float32]  # (queries, k), above 0; 0 where there is none
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class NeighbourStore:
+    """A pool of documents to search among, as vectors of length one; `build` and `from_arrays` make one."""
+
+    def __init__(self, vectors: Vectors, shards: list[NDArray[np.uint8]] | None, approximate: bool) -> None:
+        self._vectors = vectors
+        self._given_shards = shards
+        self.approximate = approximate  # searched through an index
+
+    @classmethod
+    def build(cls, vectors: Vectors, approximate: Approximate = "auto", progress: Progress = SILENT) -> NeighbourStore:
+        """Make a store of the pool's vectors, of any length; `approximate` is NeighbourConfig's."""
+        wanted = approximate == "always" or (approximate == "auto" and vectors.shape[0] >= APPROXIMATE_FROM)
+        if wanted and sp.issparse(vectors):
+            if approximate == "always":
+                progress.say("neighbours by TF-IDF are always sought exactly: an index takes dense vectors")
+            wanted = False
+        elif wanted and not neighbours_index.installed():
+            progress.say(_NOT_INSTALLED)
+            wanted = False
+        return cls(_unit(vectors), None, wanted)
+
+    def __len__(self) -> int:
+        return int(self._vectors.shape[0])
+
+    def search(
+        self, queries: Vectors, k: int, *, own: NDArray[np.integer] | None = None, progress: Progress = SILENT
+    ) -> Neighbours:
+        """Return the k nearest pool documents of each query.
+
+        own[i] is the pool row that query i itself is, which is never returned; −1 where it is not in the pool. Exact
+        search gives a query the same neighbours whatever other queries, thread count or BLAS it comes with.
+        """
+        queries, own = self._check(queries, k, own)
+        if self._given_shards and not self.approximate:
+            progress.say(_NOT_INSTALLED)
+        found = _none(queries.shape[0], k)
+        for first, last in blocks(queries.shape[0], _BLOCK):
+            self._search_block(_unit(queries[first:last], first), own[first:last], found, first)
+            progress.step(last, queries.shape[0])
+        return found
+
+    def arrays(self) -> dict[str, NDArray]:
+        """Return all that a search needs, as arrays to store."""
+        if isinstance(self._vectors, np.ndarray):
+            shards = {_SHARD.format(i): shard for i, shard in enumerate(self._shards)} if self.approximate else {}
+            return {"vectors": self._vectors, **shards}
+        X = self._vectors
+        return {"data": X.data, "indices": X.indices, "indptr": X.indptr, "width": np.array([X.shape[1]], np.int64)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray]) -> NeighbourStore:
+        """Return the store that `arrays` came from; memory-mapped arrays stay so.
+
+        A store with an index is searched exactly, and slower, where usearch is not installed.
+        """
+        if "vectors" in arrays:
+            vectors = arrays["vectors"]
+            if vectors.ndim != 2 or vectors.dtype != np.float32:
+                raise ModelError(f"neighbour vectors must be a float32 matrix; got {vectors.dtype} {vectors.shape}")
+            n_shards = neighbours_index.n_shards(len(vectors)) if _SHARD.format(0) in arrays else 0
+            if any(_SHARD.format(i) not in arrays for i in range(n_shards)):
+                raise ModelError(f"the neighbour index lacks some of its {n_shards} parts; train or copy it again")
+            shards = [arrays[_SHARD.format(i)] for i in range(n_shards)]
+            return cls(vectors, shards or None, bool(shards) and neighbours_index.installed())
+        data, indices, indptr, width = (arrays[name] for name in ("data", "indices", "indptr", "width"))
+        # the kernels trust these bounds
+        fits = len(indptr) > 0 and indptr[0] == 0 and indptr[-1] == len(indices) == len(data)
+        inside = not len(indices) or (indices.min() >= 0 and indices.max() < width[0])
+        if not fits or not inside or (np.diff(indptr) < 0).any():
+            raise ModelError("the neighbour vectors do not fit together; train or copy the model again")
+        return cls(_csr(data, indices, indptr, int(width[0])), None, False)
+
+    @cached_property
+    def key(self) -> str:
+        """A sha256 that stands for the vectors and the way of searching them."""
+        way = neighbours_index.VERSION if self.approximate else "exact"
+        return key_of(["neighbours 1", way, *_parts(self._vectors)])
+
+    @cached_property
+    def _shards(self) -> list[NDArray[np.uint8]]:
+        if self._given_shards is not None:
+            return self._given_shards
+        vectors = np.asarray(self._vectors)
+        names = [_SHARD.format(i) for i in range(neighbours_index.n_shards(len(vectors)))]
+
+        def compute() -> dict[str, NDArray]:
+            return dict(zip(names, neighbours_index.build_shards(vectors), strict=True))
+
+        found = cached("neighbours", key_of([self.key, "index"]), names, compute)
+        return [found[name] for name in names]
+
+    @cached_property
+    def _index(self) -> list[Any]:
+        return neighbours_index.open_shards(self._shards, self._vectors.shape[1])
+
+    @cached_property
+    def _pool(self) -> DensePool | SparsePool:
+        vectors = self._vectors
+        return DensePool(vectors) if isinstance(vectors, np.ndarray) else SparsePool(vectors)
+
+    def _check(self, queries: Vectors, k: int, own: NDArray[np.integer] | None) -> tuple[Vectors, NDArray[np.int64]]:
+        n, width = queries.shape
+        if k < 1:
+            raise ConfigError(f"k, the number of neighbours, must be at least 1; got {k}")
+        if sp.issparse(queries) != sp.issparse(self._vectors) or width != self._vectors.shape[1]:
+            kinds = ["sparse" if sp.issparse(vectors) else "dense" for vectors in (queries, self._vectors)]
+            raise DataError(
+                f"queries must be like the pool's vectors, {kinds[1]} and {self._vectors.shape[1]} wide; "
+                f"got {kinds[0]}, {width} wide"
+            )
+        rows = np.full(n, -1, np.int64) if own is None else np.asarray(own).astype(np.int64)
+        if rows.shape != (n,) or rows.max(initial=-1) >= len(self) or rows.min(initial=-1) < -1:
+            raise DataError(f"own must give a row of the pool (0 to {len(self) - 1}), or −1, for each of {n} queries")
+        return sp.csr_matrix(queries) if sp.issparse(queries) else np.asarray(queries), rows
+
+    def _search_block(self, queries: Any, own: NDArray[np.int64], found: Neighbours, first: int) -> None:
+        """Write the neighbours of some queries into the rows of `found` from `first` on."""
+        some = slice(first, first + queries.shape[0])
+        best = found.rows[some], found.similarities[some]
+        if self.approximate:
+            candidates = neighbours_index.find_candidates(self._index, queries, best[0].shape[1] + _SPARE)
+            if candidates.max(initial=-1) >= len(self):  # the kernel trusts them
+                raise ModelError("the neighbour index is not that of these vectors; train or copy the model again")
+            rank_candidates(candidates, read_only(queries), read_only(np.asarray(self._vectors)), own, *best)
+        else:
+            self._pool.improve(queries, own, *best)
+
+
+def search_once(
+    store: NeighbourStore,
+    queries: Vectors,
+    k: int,
+    *,
+    own: NDArray[np.integer] | None = None,
+    progress: Progress = SILENT,
+) -> Neighbours:
+    """Like `store.search`, or what an earlier run kept; one that was killed goes on at the block it had reached."""
+    progress.stage("neighbours")
+    found = _none(queries.shape[0], k)
+    for first, last in blocks(queries.shape[0], _BLOCK):
+        part = queries[first:last]
+        part_own = None if own is None else own[first:last]
+
+        def compute(part: Vectors = part, part_own: NDArray[np.integer] | None = part_own) -> dict[str, NDArray]:
+            neighbours = store.search(part, k, own=part_own)
+            return {"rows": neighbours.rows, "similarities": neighbours.similarities}
+
+        asked = "no own rows" if part_own is None else part_own
+        kept = cached("neighbours", key_of([store.key, str(k), asked, *_parts(part)]), _KEPT, compute)
+        found.rows[first:last], found.similarities[first:last] = kept["rows"], kept["similarities"]
+        progress.step(last, queries.shape[0])
+    return found
+
+
+def mean_word_vectors(tokens: Tokens, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the mean vector of each document's words (Eq. 1), (documents × width); padding does not count.
+
+    vectors: one row for each word number. A document without words, or of padding alone, is zero.
+    """
+    if tokens.ids.max(initial=0) >= len(vectors) or tokens.ids.min(initial=0) < 0:
+        raise DataError(f"word numbers must lie below {len(vectors)}, the number of word vectors")
+    means = np.empty((len(tokens), vectors.shape[1]), dtype=np.float32)
+    ids, rows = read_only(tokens.ids), read_only(np.ascontiguousarray(vectors, dtype=np.float32))
+
+    def task(block: tuple[int, int]) -> None:
+        first, last = block
+        mean_rows(ids, read_only(tokens.offsets[first : last + 1]), rows, PAD, means[first:last])
+
+    run(task, blocks(len(tokens), _MEANS))
+    return means
+
+
+def _none(n: int, k: int) -> Neighbours:
+    return Neighbours(np.full((n, k), -1, dtype=np.int32), np.zeros((n, k), dtype=np.float32))
+
+
+def _parts(vectors: Vectors) -> list[NDArray]:
+    """The arrays that make up vectors, for a key."""
+    if isinstance(vectors, np.ndarray):
+        return [vectors]
+    return [np.array(vectors.shape), vectors.data, vectors.indices, vectors.indptr]
+
+
+def _unit(vectors: Vectors, offset: int = 0) -> Any:
+    """The same rows with length one, float32; zero rows stay zero. The first is document `offset`."""
+    if isinstance(vectors, np.ndarray):
+        scaled = np.empty(vectors.shape, dtype=np.float32)
+        for first, last in blocks(len(vectors), _SCALED):  # in double precision, which would take much memory at once
+            part = vectors[first:last].astype(np.float64)
+            scaled[first:last] = part * _scales(np.einsum("ij,ij->i", part, part), offset + first)[:, None]
+        return scaled
+    X = sp.csr_matrix(vectors)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    values = X.data.astype(np.float64)
+    squares = np.bincount(rows, values**2, minlength=X.shape[0]).astype(np.float64)
+    scales = _scales(squares, offset)
+    return _csr((values * scales[rows]).astype(np.float32), X.indices, X.indptr, X.shape[1])
+
+
+def _scales(squares: NDArray[np.float64], offset: int) -> NDArray[np.float64]:
+    """What rows of these squared lengths must be multiplied by."""
+    if not np.isfinite(squares).all():
+        row = offset + np.flatnonzero(~np.isfinite(squares))[0]
+        raise DataError(f"the vector of document {row} holds NaN, infinity or too large numbers: replace them")
+    return np.where(squares > 0, 1 / np.sqrt(np.where(squares > 0, squares, 1)), 0)
+
+
+def _csr(data: NDArray, indices: NDArray, indptr: NDArray, width: int) -> sp.csr_matrix:
+    """A matrix over these very arrays, whose columns ascend."""
+    matrix = sp.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, width), copy=False)
+    loose: Any = matrix  # scipy may have made indices of another width, which would be copies
+    loose.indices, loose.indptr = indices, indptr
+    matrix.has_canonical_format = True
+    return matrix

@@ -1,0 +1,190 @@
+"""TF-IDF: texts → sparse rows, the same as scikit-learn's TfidfVectorizer makes, with all cores.
+
+Texts enter; a CSR matrix with L2-normalised float32 rows leaves. Words are runs of two or more letters, digits or
+underscores of any script. Knows no labels and no files: `arrays` and `from_arrays` serve whoever stores it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from pydantic import Field
+
+from xmtc.core import parallel
+from xmtc.core.config import Settings
+from xmtc.core.errors import DataError, ModelError
+from xmtc.core.parallel import read_only
+from xmtc.core.progress import SILENT, Progress
+from xmtc.core.texts import Texts
+from xmtc.features.tfidf.blocks import Block, cut, lower_odd
+from xmtc.features.tfidf.letters import WORD
+from xmtc.features.tfidf.rows_kernel import transform_documents, weigh_counts
+from xmtc.features.tfidf.terms_kernel import find_terms, index_terms
+from xmtc.features.tfidf.vocabulary import Rows, build_vocabulary
+
+Span = tuple[int, int, int, float]  # (start, end, feature, value)
+_RowParts = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # indptr, indices, data of some rows
+
+
+class TfidfConfig(Settings):
+    """What counts as a term, and what it weighs."""
+
+    sublinear: bool = True  # 1 + ln(count) in place of the count
+    ngrams: int = Field(1, ge=1, le=5)  # words, and sequences of up to so many words
+    min_df: int = Field(2, ge=1)  # leave out terms that fewer documents hold
+    max_features: int | None = Field(None, ge=1)  # keep the terms that occur most often
+    idf: Literal["sklearn", "pecos", "none"] = "sklearn"
+    lowercase: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Tfidf:
+    """A fitted TF-IDF: feature i is the term `vocabulary[i]`, weighed with `idf[i]`."""
+
+    config: TfidfConfig
+    vocabulary: Texts  # sorted by code points
+    idf: NDArray[np.float32]
+
+    @classmethod
+    def fit(cls, texts: Sequence[str], config: TfidfConfig) -> Tfidf:
+        """Learn vocabulary and idf from texts."""
+        return cls._learn(Texts.pack(texts), config, keep_rows=False)[0]
+
+    @classmethod
+    def fit_transform(cls, texts: Sequence[str], config: TfidfConfig) -> tuple[Tfidf, sp.csr_matrix]:
+        """Learn vocabulary and idf from texts, and return their rows too; faster than `fit` and `transform`."""
+        tfidf, counts = cls._learn(Texts.pack(texts), config, keep_rows=True)
+
+        def weigh(rows: Rows) -> _RowParts:
+            result: _RowParts = weigh_counts(*rows, read_only(tfidf.idf), config.sublinear)
+            return result
+
+        return tfidf, tfidf._stack(parallel.run(weigh, counts))
+
+    def transform(self, texts: Sequence[str]) -> sp.csr_matrix:
+        """Return one row for each text: float32, of length one, column numbers ascending; words never seen in
+        training do not count, and a text without known words gives an empty row."""
+        return self._stack(parallel.run(self._transform_block, cut(Texts.pack(texts), self.config.lowercase)))
+
+    def spans(self, text: str) -> list[Span]:
+        """Return where each known term occurs in a text: (start, end) in its characters, feature, and the feature's
+        value in the text's row. In order of their starts; n-grams overlap."""
+        row = self.transform([text])
+        value_of = dict(zip(row.indices.tolist(), row.data.tolist(), strict=True))
+        characters, places = _characters(text, self.config.lowercase)
+        words = [match.span() for match in WORD.finditer(characters)]
+        terms: list[str] = []
+        bounds: list[tuple[int, int]] = []
+        for first in range(len(words)):
+            for last in range(first, min(first + self.config.ngrams, len(words))):
+                terms.append(" ".join(characters[start:end] for start, end in words[first : last + 1]))
+                bounds.append((places[words[first][0]][0], places[words[last][1] - 1][1]))
+        wanted = Texts.pack(terms)
+        features = find_terms(*self._table[:3], read_only(wanted.buffer), read_only(wanted.offsets)).tolist()
+        found = zip(bounds, features, strict=True)
+        return [(start, end, feature, value_of[feature]) for (start, end), feature in found if feature >= 0]
+
+    def arrays(self) -> dict[str, NDArray]:
+        """Return all that was learned, as arrays to store; the settings are not among them."""
+        return {"terms": self.vocabulary.buffer, "term_offsets": self.vocabulary.offsets, "idf": self.idf}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray], config: TfidfConfig) -> Tfidf:
+        """Return the TF-IDF that `arrays` came from; memory-mapped arrays stay so."""
+        terms, offsets, idf = (arrays[name] for name in ("terms", "term_offsets", "idf"))
+        # the kernels trust these bounds
+        if len(offsets) != len(idf) + 1 or offsets[0] != 0 or offsets[-1] != len(terms) or (np.diff(offsets) < 0).any():
+            raise ModelError("the TF-IDF vocabulary does not fit together; train or copy the model again")
+        return cls(config, Texts(terms, offsets), idf)
+
+    @classmethod
+    def _learn(cls, texts: Texts, config: TfidfConfig, keep_rows: bool) -> tuple[Tfidf, list[Rows]]:
+        vocabulary, counts = build_vocabulary(
+            texts,
+            ngrams=config.ngrams,
+            lowercase=config.lowercase,
+            min_df=config.min_df,
+            max_features=config.max_features,
+            keep_rows=keep_rows,
+        )
+        return cls(config, vocabulary.terms, _idf(len(texts), vocabulary.n_documents, config.idf)), counts
+
+    @cached_property
+    def _table(self) -> _Table:
+        buffer, offsets = read_only(self.vocabulary.buffer), read_only(self.vocabulary.offsets)
+        return _Table(index_terms(buffer, offsets), buffer, offsets, read_only(self.idf))
+
+    def _transform_block(self, block: Block) -> _RowParts:
+        buffer, offsets, letters = lower_odd(block)
+        config = self.config
+        result: _RowParts = transform_documents(
+            buffer, offsets, letters.ascii, letters.unicode, config.ngrams, *self._table, config.sublinear
+        )
+        return result
+
+    def _stack(self, parts: list[_RowParts]) -> sp.csr_matrix:
+        """Return consecutive rows as one matrix."""
+        if len(parts) == 1:
+            indptr, indices, data = parts[0]
+        else:
+            sizes = np.concatenate([np.diff(starts) for starts, _, _ in parts])
+            indptr = np.concatenate([[0], np.cumsum(sizes)])
+            indices = np.concatenate([part[1] for part in parts])
+            data = np.concatenate([part[2] for part in parts])
+        matrix = sp.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, len(self.vocabulary)))
+        loose: Any = matrix  # scipy makes both int32, or both int64 from 2³¹ entries on
+        loose.indices, loose.indptr = indices, indptr
+        matrix.has_sorted_indices = True
+        return matrix
+
+
+def fit_transform_leniently(
+    texts: Sequence[str], config: TfidfConfig, progress: Progress = SILENT
+) -> tuple[Tfidf, sp.csr_matrix]:
+    """Like `Tfidf.fit_transform`; where no word occurs in min_df texts, as in tiny corpora, words of one text count."""
+    try:
+        return Tfidf.fit_transform(texts, config)
+    except DataError:
+        if config.min_df == 1:
+            raise
+        found = Tfidf.fit_transform(texts, config.model_copy(update={"min_df": 1}))
+        progress.say(f"no word occurs in {config.min_df} documents: words of a single document count too")
+        return found
+
+
+class _Table(NamedTuple):
+    """What `transform_documents` needs of the vocabulary, in its order."""
+
+    slots: NDArray[np.uint64]
+    buffer: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    idf: NDArray[np.float32]
+
+
+def _idf(n: int, n_documents: NDArray[np.int64], kind: str) -> NDArray[np.float32]:
+    """Return the weight of terms that `n_documents` of n documents hold (METHODS 1.3)."""
+    if kind == "sklearn":
+        idf = np.log((1 + n) / (1 + n_documents)) + 1
+    elif kind == "pecos":
+        idf = np.maximum(0, np.log(n / (n_documents + 1)))
+    else:
+        idf = np.ones(len(n_documents))
+    return idf.astype(np.float32)
+
+
+def _characters(text: str, lowercase: bool) -> tuple[str, list[tuple[int, int]]]:
+    """Return the text as the tokenizer sees it, and for each of its characters the (start, end) in the given text."""
+    # two surrogates that make one character count as that character, as they do in Texts
+    places = [match.span() for match in re.finditer(r"[\ud800-\udbff][\udc00-\udfff]|.", text, re.DOTALL)]
+    characters = Texts.pack([text])[0]
+    if not lowercase:
+        return characters, places
+    lengths = [len(character.lower()) for character in characters]  # 2 for İ
+    return characters.lower(), [place for place, length in zip(places, lengths, strict=True) for _ in range(length)]

@@ -1,0 +1,244 @@
+"""APLC-XLNet (Ye et al., ICML 2020): one transformer's [CLS], a hidden layer, and labels in bands of frequency.
+
+docs/methods/aplc.md maps the equations to the code and lists what differs from paper and authors' code.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor, nn
+
+from xmtc.core.config import Settings
+from xmtc.core.corpus import Corpus
+from xmtc.core.errors import ConfigError
+from xmtc.core.partition import Partition
+from xmtc.core.progress import SILENT, Progress
+from xmtc.core.storage import FolderReader
+from xmtc.methods.aplc.head import AplcHead, count_parameters, tail_widths
+from xmtc.neural.batches import Batch
+from xmtc.neural.dropout import Dropout
+from xmtc.neural.encoder import Encoder, EncoderConfig, restore_encoder
+from xmtc.neural.model import NeuralModel, load_weights, read_partition
+from xmtc.neural.optimizer import Group, group_by_decay
+from xmtc.neural.plan import HeadSize
+from xmtc.neural.pooling import concat_cls, masked_mean
+from xmtc.neural.prepare import NeuralConfig, prepare
+from xmtc.neural.schedule import Schedule
+from xmtc.neural.trainer import TrainConfig, fit
+
+METHOD = "aplc"
+
+
+class AplcEncoderConfig(EncoderConfig):
+    """The encoder, and what is taken from it."""
+
+    mean: bool = Field(False, description="read the mean of the last layer too")
+
+
+class HeadConfig(Settings):
+    """Between the text's vector and the labels."""
+
+    width: int | None = Field(None, ge=1, description="d_h, of the hidden layer; None: the encoder's")
+    dropout: float = Field(0.1, ge=0, lt=1, description="after the hidden layer")
+    q: float = Field(2.0, ge=1, description="tail i is d_h / qⁱ wide")
+    bare: bool = Field(False, description="tails as Eq. 6 counts them, without the code's LayerNorm and ReLU")
+    initial_bias: float = Field(0.0, description="constant in the labels' logits; −6 says that labels are rare")
+
+
+class BandConfig(Settings):
+    """How labels, the most frequent first, are cut into a head and tails: one of these, else two even bands."""
+
+    proportions: list[float] | None = Field(None, description="share of the labels in head and tails: [0.5, 0.5]")
+    cutoffs: list[int] | None = Field(None, description="number of labels before each tail: [1978]")
+    bands: int | None = Field(None, ge=1, description="number of even bands, the head among them")
+
+
+class AplcTrainConfig(TrainConfig):
+    """The paper's (Table 3)."""
+
+    epochs: int = Field(8, ge=1)
+    batch_size: int = Field(12, ge=1, description="documents a step, over all processes")
+    schedule: Schedule = "slanted"
+
+
+class RateConfig(Settings):
+    """Learning rates of the three modules (section 4.1)."""
+
+    encoder: float = Field(5e-5, gt=0, description="η_x")
+    hidden: float = Field(1e-4, gt=0, description="η_h")
+    aplc: float = Field(2e-3, gt=0, description="η_a")
+    decay: float = Field(0.0, ge=0, description="weight decay, of all but biases and norms")
+
+
+class Config(NeuralConfig):
+    """Settings of APLC-XLNet."""
+
+    encoder: AplcEncoderConfig = Field(default_factory=AplcEncoderConfig)
+    head: HeadConfig = Field(default_factory=HeadConfig)
+    cluster: BandConfig = Field(default_factory=BandConfig)
+    loss: Literal["repo", "paper"] = Field("repo", description="as the authors' code has it, or Eq. 5")
+    rate: RateConfig = Field(default_factory=RateConfig)
+    train: AplcTrainConfig = Field(default_factory=AplcTrainConfig)
+
+
+class Network(nn.Module):
+    """Encoder, hidden layer, APLC."""
+
+    def __init__(self, encoder: Encoder, config: Config, bands: Partition) -> None:
+        super().__init__()
+        head = config.head
+        self.encoder = encoder
+        self.mean = config.encoder.mean
+        self.hidden = nn.Linear(_text_width(encoder, config), _hidden_width(encoder, config))
+        nn.init.normal_(self.hidden.weight, std=0.02)
+        nn.init.zeros_(self.hidden.bias)
+        self.dropout = Dropout(head.dropout)
+        self.head = AplcHead(
+            self.hidden.out_features, bands, head.q, head.bare, config.loss == "paper", head.initial_bias
+        )
+
+    def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """(sum, count) of the loss."""
+        return self.head.loss(self._hidden(batch), batch)
+
+    def rank(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
+        """(labels, probabilities) of the k best labels."""
+        return self.head.rank(self._hidden(batch), k)
+
+    def score(self, batch: Batch, label: int) -> Tensor:
+        """(B,) what an explanation follows: the logarithm of the label's probability."""
+        return self.head.score(self._hidden(batch), label)
+
+    def _hidden(self, batch: Batch) -> Tensor:
+        """(B, d_h): the hidden layer's view of the texts (sections 3.1 and 3.2)."""
+        encoded = self.encoder(batch.ids, batch.mask)
+        text = concat_cls(encoded, 1)
+        if self.mean:
+            text = torch.cat([text, masked_mean(encoded)], dim=1)
+        hidden: Tensor = self.dropout(self.hidden(text).tanh())
+        return hidden
+
+
+def train(
+    corpus: Corpus,
+    config: Config,
+    dev: Corpus | None = None,
+    seed: int = 0,
+    progress: Progress = SILENT,
+    partial: Path | None = None,
+) -> NeuralModel:
+    """Fine-tune an encoder on a corpus; the epoch that ranks dev best is kept."""
+    sizes = band_sizes(config.cluster, corpus.labels.n_labels)
+    ready = prepare(METHOD, corpus, config, dev, seed, progress)
+    ready.plan(_head_size(config, ready.encoder, sizes))
+    bands = cut_bands(ready.corpus.labels.counts[: ready.labels.n_labels], sizes)
+    network = Network(ready.encoder, config, bands)
+    curve = fit(
+        network,
+        _groups(network, config),
+        ready.data,
+        config.train,
+        dev=ready.dev,
+        skips_parameters=True,  # those of tails that hold none of a batch's positives
+        **ready.run(partial),
+    )
+    ready.manifest.details.update(bands=sizes, curve=curve)
+    return NeuralModel(ready.manifest, ready.labels, network, ready.tokenizer)
+
+
+def load(reader: FolderReader) -> NeuralModel:
+    """Rebuild a model from its folder; neither hub nor cache is needed."""
+    config = Config.model_validate(reader.manifest.config)
+    encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder)
+    network = Network(encoder, config, read_partition(reader, "head.band_of", len(reader.manifest.details["bands"])))
+    load_weights(network, reader)
+    return NeuralModel(reader.manifest, reader.labels(), network, tokenizer)
+
+
+def band_sizes(config: BandConfig, n_labels: int) -> list[int]:
+    """Return how many labels head and tails hold; every band must get one at least."""
+    given = [name for name, value in config if value is not None]
+    if len(given) > 1:
+        raise ConfigError(f"cluster.{given[0]} and cluster.{given[1]} both cut the labels: set one of them to null")
+    if config.cutoffs is not None:
+        ends = _check_cutoffs(config.cutoffs, n_labels)
+    elif config.proportions is not None:
+        ends = _check_proportions(config.proportions, n_labels)
+    else:
+        n_bands = min(2, n_labels) if config.bands is None else config.bands
+        if n_bands > n_labels:
+            raise ConfigError(f"cluster.bands = {n_bands}, but there are only {n_labels} labels: take fewer bands")
+        ends = [i * n_labels // n_bands for i in range(1, n_bands)]
+    return [end - start for start, end in pairwise([0, *ends, n_labels])]
+
+
+def cut_bands(counts: NDArray[np.integer], sizes: list[int]) -> Partition:
+    """Cut labels, by falling count and then by number, into bands of these sizes."""
+    order = np.argsort(-counts, kind="stable")
+    parents = np.empty(len(counts), dtype=np.int32)
+    parents[order] = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    return Partition(parents, len(sizes))
+
+
+def _check_cutoffs(cutoffs: list[int], n_labels: int) -> list[int]:
+    told = ", ".join(map(str, cutoffs))
+    if any(end <= start for start, end in pairwise([0, *cutoffs])):
+        raise ConfigError(f"cluster.cutoffs must rise, from 1 on; got {told}")
+    if cutoffs and cutoffs[-1] >= n_labels:
+        raise ConfigError(
+            f"cluster.cutoffs must be below the number of labels, {n_labels}, to leave each tail one; got {told}"
+        )
+    return cutoffs
+
+
+def _check_proportions(proportions: list[float], n_labels: int) -> list[int]:
+    told = ", ".join(map(str, proportions))
+    if not abs(sum(proportions) - 1) < 1e-6 or min(proportions) < 0:
+        raise ConfigError(f"cluster.proportions must be positive and add up to 1; got {told}")
+    ends = [round(share * n_labels) for share in np.cumsum(proportions)[:-1].tolist()]
+    for band, (start, end) in enumerate(pairwise([0, *ends, n_labels])):
+        if end <= start:
+            name = "the head" if band == 0 else f"tail {band}"
+            raise ConfigError(
+                f"cluster.proportions {told} leave {name} none of the {n_labels} labels: take fewer or larger ones"
+            )
+    return ends
+
+
+def _text_width(encoder: Encoder, config: Config) -> int:
+    return encoder.width * (1 + config.encoder.mean)
+
+
+def _hidden_width(encoder: Encoder, config: Config) -> int:
+    return config.head.width or encoder.width
+
+
+def _head_size(config: Config, encoder: Encoder, sizes: list[int]) -> HeadSize:
+    width = _hidden_width(encoder, config)
+    narrow = tail_widths(width, config.head.q, len(sizes) - 1)
+    if narrow and narrow[-1] < 2:  # a LayerNorm of one number is constant
+        raise ConfigError(
+            f"tail {len(narrow)} would be {narrow[-1]} wide, for head.width is {width} and head.q is "
+            f"{config.head.q:g}: lower head.q, raise head.width, or cut fewer tails"
+        )
+    hidden = (_text_width(encoder, config) + 1) * width
+    return HeadSize(
+        dense=hidden + count_parameters(width, sizes, config.head.q, config.head.bare),
+        table=0,
+        activations=3 * sizes[0] + 5 * sum(sizes[1:]),  # as if every document had positives in every tail
+        advice="lower head.width, raise head.q, or put more labels into the tails (cluster.proportions)",
+    )
+
+
+def _groups(network: Network, config: Config) -> list[Group]:
+    """Discriminative fine-tuning (section 4.1): each module has its own rate."""
+    rate = config.rate
+    parts = ((network.encoder, rate.encoder), (network.hidden, rate.hidden), (network.head, rate.aplc))
+    return [group for module, value in parts for group in group_by_decay([module], value, rate.decay)]

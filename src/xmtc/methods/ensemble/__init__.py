@@ -1,0 +1,5 @@
+"""ensemble."""
+
+from xmtc.methods.ensemble.method import EnsembleModel, join, load
+
+__all__ = ["EnsembleModel", "join", "load"]

@@ -1,0 +1,294 @@
+"""ME-XML (Extreme Multi-label Text Classification with Multi-layer Experts): one encoder, experts on several layers.
+
+docs/methods/mexml.md maps the equations to the code and lists what differs from the paper; it came without code.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from xmtc.core.config import Settings
+from xmtc.core.corpus import Corpus
+from xmtc.core.errors import ConfigError
+from xmtc.core.partition import Partition
+from xmtc.core.progress import SILENT, Progress
+from xmtc.core.storage import FolderReader
+from xmtc.features.label_clusters import LabelClusterConfig, cluster_labels
+from xmtc.features.tfidf import TfidfConfig
+from xmtc.methods.mexml.experts import (
+    DocumentExpert,
+    Shortlist,
+    check_expert,
+    cross_entropy,
+    divergence,
+    diversity_loss,
+    locate_expert,
+    size_experts,
+)
+from xmtc.methods.mexml.label_attention import LabelAttention, start_from_names
+from xmtc.neural.batches import Batch
+from xmtc.neural.encoder import Encoded, Encoder, EncoderConfig, restore_encoder
+from xmtc.neural.model import NeuralModel, load_weights, read_partition
+from xmtc.neural.optimizer import Group, group_by_decay
+from xmtc.neural.prepare import NeuralConfig, prepare
+from xmtc.neural.trainer import fit
+
+METHOD = "mexml"
+_DIVERSITY = 0.01  # α of Eq. 10
+
+
+class ExpertEncoderConfig(EncoderConfig):
+    """The encoder, and what document experts take from it."""
+
+    mean: bool = Field(False, description="read the mean over a layer's words beside its [CLS]")
+
+
+class HeadConfig(Settings):
+    """Between the encoder's layers and the labels."""
+
+    dropout: float = Field(0.1, ge=0, lt=1, description="in document experts and the cluster scorer")
+    hidden: int = Field(256, ge=1, description="width of the perceptron behind attention")
+    initial_bias: float = Field(0.0, description="of the first scores; −6 says that labels are rare")
+    queries: Literal["random", "text"] = Field("random", description="start at random, or from the labels' names")
+    shortlist: int | None = Field(
+        None, ge=1, description="score only the labels of so many clusters; None: all labels, as in the paper"
+    )
+
+
+class LossConfig(Settings):
+    """What the experts are trained by."""
+
+    kind: Literal["individual", "collaborative"] = Field(
+        "individual", description="each expert's cross-entropy, or that of their mean logits (Eq. 5)"
+    )
+    reduction: Literal["mean", "sum"] = Field("mean", description="over labels, in both parts of the loss")
+    diversity: float | None = Field(
+        None, ge=0, description=f"weight of the diversity loss; None: {_DIVERSITY}, or 0 where there is one expert"
+    )
+    diversity_from: int | None = Field(
+        None, ge=0, description="epoch, from 0, in which it starts; None: half the epochs"
+    )
+
+
+class RateConfig(Settings):
+    """Learning rates (Table 5)."""
+
+    encoder: float = Field(5e-5, gt=0)
+    queries: float = Field(2e-4, gt=0, description="of word-label attention")
+    output: float = Field(2e-3, gt=0, description="of the perceptrons and the cluster scorer")
+    decay: float = Field(0.0, ge=0, description="weight decay, of all but biases and norms")
+
+
+class Config(NeuralConfig):
+    """Settings of ME-XML."""
+
+    experts: tuple[str, ...] = Field(
+        ("A-first", "D-last"),
+        description="A-m attends to the words of layer m, D-m reads its [CLS], D-m+n those of two; m: number, first, "
+        "middle or last",
+    )
+    encoder: ExpertEncoderConfig = Field(default_factory=ExpertEncoderConfig)
+    head: HeadConfig = Field(default_factory=HeadConfig)
+    loss: LossConfig = Field(default_factory=LossConfig)
+    cluster: LabelClusterConfig = Field(default_factory=LabelClusterConfig)
+    tfidf: TfidfConfig = Field(default_factory=TfidfConfig)
+    rate: RateConfig = Field(default_factory=RateConfig)
+
+    @model_validator(mode="after")
+    def _check(self) -> Config:
+        if not self.experts:
+            raise ConfigError("experts is empty; name one or more, such as A-first and D-last")
+        for name in self.experts:
+            check_expert(name)
+        if self.loss.diversity and len(self.experts) == 1:
+            raise ConfigError(f"loss.diversity = {self.loss.diversity}, but one expert has none to differ from: set 0")
+        if self.diversity and self.diversity_from >= self.train.epochs:
+            raise ConfigError(
+                f"loss.diversity_from = {self.diversity_from}, but the last of {self.train.epochs} epochs is "
+                f"{self.train.epochs - 1}: set less, or loss.diversity = 0"
+            )
+        return self
+
+    @property
+    def diversity(self) -> float:
+        """α of Eq. 10."""
+        given = self.loss.diversity
+        return (_DIVERSITY if len(self.experts) > 1 else 0.0) if given is None else given
+
+    @property
+    def diversity_from(self) -> int:
+        """The epoch in which the diversity loss starts."""
+        given = self.loss.diversity_from
+        return self.train.epochs // 2 if given is None else given
+
+
+class Network(nn.Module):
+    """An encoder and its experts; `diverse` says whether the diversity loss has started.
+
+    With a partition of the labels the experts score only those of the clusters that a shortlist chooses.
+    """
+
+    counts: Tensor  # (L,) training documents of each label; only the diversity loss asks
+
+    def __init__(self, encoder: Encoder, config: Config, n_labels: int, partition: Partition | None) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.config = config
+        self.n_labels = n_labels
+        self.diverse = False
+        self.register_buffer("counts", torch.ones(n_labels), persistent=False)
+        head, width = config.head, encoder.width
+        self.experts = nn.ModuleList()
+        for name in config.experts:
+            kind, layers = locate_expert(name, encoder.n_layers)
+            self.experts.append(
+                DocumentExpert(width, n_labels, layers, head.dropout, head.initial_bias, config.encoder.mean)
+                if kind == "D"
+                else LabelAttention(width, n_labels, layers[0], head.hidden, head.initial_bias, partition is not None)
+            )
+        self.shortlist: Shortlist | None = None
+        if partition is not None:
+            n_chosen = head.shortlist or partition.n_clusters
+            self.shortlist = Shortlist(width, partition, n_chosen, head.dropout, head.initial_bias, config.encoder.mean)
+
+    @property
+    def attention(self) -> list[LabelAttention]:
+        """The experts that attend to words."""
+        return [expert for expert in self.experts if isinstance(expert, LabelAttention)]
+
+    def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Σ over documents of Eq. 10, and of the shortlist's own loss where there is one; the number of documents."""
+        encoded = self.encoder(batch.ids, batch.mask)
+        settings, labels, recall = self.config.loss, None, None
+        if self.shortlist is None:
+            rows, columns = batch.document_of_positive(), batch.positives
+        else:
+            recall, labels = self.shortlist.loss(encoded, batch)  # (B, K), (B, C)
+            rows, columns = self.shortlist.positives(labels, batch)
+        logits = self._logits(encoded, labels)
+        combined = [torch.stack(logits).mean(0)] if settings.kind == "collaborative" else logits
+        losses = cross_entropy(combined, rows, columns, labels)  # (B,)
+        if self.diverse and self.config.diversity:
+            counts = self.counts[columns if labels is None else labels[rows, columns]]
+            terms = diversity_loss([z[rows, columns] for z in logits], counts)
+            losses = losses.index_add(0, rows, self.config.diversity * terms)
+        if settings.reduction == "mean":
+            losses = losses / (self.n_labels if labels is None else (labels >= 0).sum(1))
+        if recall is not None:
+            losses = losses + (recall.mean(1) if settings.reduction == "mean" else recall.sum(1))
+        return losses.sum(), torch.tensor(float(len(batch)), device=batch.ids.device)
+
+    def rank(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
+        """The k best labels by the mean of the experts' probabilities; −1 where the shortlist holds fewer."""
+        encoded = self.encoder(batch.ids, batch.mask)
+        labels = None if self.shortlist is None else self.shortlist(encoded)
+        scores = torch.stack([z.sigmoid() for z in self._logits(encoded, labels)]).mean(0)
+        if labels is not None:
+            scores = scores.masked_fill(labels < 0, -torch.inf)
+        best, places = scores.topk(min(k, scores.shape[1]), dim=1)
+        return (places if labels is None else labels.gather(1, places)), best
+
+    def score(self, batch: Batch, label: int) -> Tensor:
+        """(B,) what an explanation without attention follows: the logarithm of the label's score."""
+        encoded = self.encoder(batch.ids, batch.mask)
+        logits = self._logits(encoded, torch.full((len(batch), 1), label, device=batch.ids.device))
+        return torch.cat([F.logsigmoid(z) for z in logits], dim=1).logsumexp(1) - math.log(len(logits))
+
+    def attend(self, batch: Batch, label: int) -> Tensor | None:
+        """(B, T): how much a label attends to each token, averaged over the attention experts; None without any."""
+        if not self.attention:
+            return None
+        encoded = self.encoder(batch.ids, batch.mask)
+        return torch.stack([expert.weights(encoded, label) for expert in self.attention]).mean(0)
+
+    def disagree(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Σ over positives of the KL between experts, averaged over pairs (Fig. 2b), and the number of positives."""
+        logits = self._logits(self.encoder(batch.ids, batch.mask), None)
+        each = [z[batch.document_of_positive(), batch.positives] for z in logits]
+        pairs = [divergence(one, two) for one, two in combinations(each, 2)]
+        return torch.stack(pairs).mean(0).sum(), torch.tensor(float(len(batch.positives)))
+
+    def _logits(self, encoded: Encoded, labels: Tensor | None) -> list[Tensor]:
+        """Each expert's (B, L), or (B, C) of candidates; padding reads a label that is a candidate anyway."""
+        if labels is not None:
+            labels = torch.where(labels < 0, labels.amax(1, keepdim=True).clamp(min=0), labels)
+        return [expert(encoded, labels) for expert in self.experts]
+
+
+def train(
+    corpus: Corpus,
+    config: Config,
+    dev: Corpus | None = None,
+    seed: int = 0,
+    progress: Progress = SILENT,
+    partial: Path | None = None,
+) -> NeuralModel:
+    """Fine-tune an encoder and its experts on a corpus; the epoch that ranks dev best is kept."""
+    ready = prepare(METHOD, corpus, config, dev, seed, progress)
+    head, experts = config.head, [locate_expert(name, ready.encoder.n_layers) for name in config.experts]
+    partition = None
+    if head.shortlist:
+        progress.stage("clustering labels")
+        partition = cluster_labels(ready.corpus, config.tfidf, config.cluster, seed)
+    n_labels, reading = ready.labels.n_labels, config.encoder
+    shortlist = None if partition is None else (partition, head.shortlist or partition.n_clusters)
+    ready.plan(
+        size_experts(experts, ready.encoder.width, n_labels, reading.max_length, head.hidden, reading.mean, shortlist)
+    )
+    network = Network(ready.encoder, config, n_labels, partition)
+    network.counts.copy_(torch.from_numpy(np.bincount(ready.data.Y.indices, minlength=network.n_labels).clip(1)))
+    if head.queries == "text":
+        names = ready.labels.names[: network.n_labels]
+        start_from_names(network.attention, names, ready.tokenizer, ready.encoder.embed_words().weight, progress)
+
+    def start_diversity(epoch: int) -> None:
+        network.diverse = epoch >= config.diversity_from
+
+    curve = fit(
+        network,
+        _groups(network, config),
+        ready.data,
+        config.train,
+        dev=ready.dev,
+        on_epoch=start_diversity,
+        skips_parameters=True,  # layers above the highest that an expert reads
+        **ready.run(partial),
+    )
+    ready.manifest.details.update(clusters=None if partition is None else partition.n_clusters, curve=curve)
+    return NeuralModel(ready.manifest, ready.labels, network, ready.tokenizer)
+
+
+def load(reader: FolderReader) -> NeuralModel:
+    """Rebuild a model from its folder; neither hub nor cache is needed."""
+    config = Config.model_validate(reader.manifest.config)
+    encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder)
+    labels = reader.labels()
+    n_clusters = reader.manifest.details["clusters"]
+    partition = None if n_clusters is None else read_partition(reader, "shortlist.clusters.cluster_of", n_clusters)
+    network = Network(encoder, config, labels.n_labels, partition)
+    load_weights(network, reader)
+    return NeuralModel(reader.manifest, labels, network, tokenizer)
+
+
+def _groups(network: Network, config: Config) -> list[Group]:
+    """Three rates: encoder, queries, all else; queries row by row where only a shortlist's are touched."""
+    rate = config.rate
+    outputs: list[nn.Module] = [expert for expert in network.experts if isinstance(expert, DocumentExpert)]
+    outputs += [layer for expert in network.attention for layer in (expert.hidden, expert.output)]
+    if network.shortlist is not None:
+        outputs.append(network.shortlist)
+    groups = group_by_decay([network.encoder], rate.encoder, rate.decay)
+    groups += group_by_decay(outputs, rate.output, rate.decay)
+    if network.attention:
+        queries = [expert.queries for expert in network.attention]
+        groups.append(Group(queries, rate.queries, rate.decay, row_sparse=network.shortlist is not None))
+    return groups

@@ -1,0 +1,247 @@
+"""Teacher knowledge: the documents trained on, searched for those nearest to a text, and the scope these give it.
+
+Texts enter with their tokens; neighbours, and tokens that carry scopes, leave. A saved model holds all of it: the
+pool's vectors, labels and ids, and what turns a text into such a vector. Knows no network but the one that compares.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from xmtc.core.explanation import Explanation
+from xmtc.core.labels import LabelSet
+from xmtc.core.progress import SILENT, Progress
+from xmtc.core.storage import FolderReader, FolderWriter
+from xmtc.core.texts import Texts
+from xmtc.features.neighbours import (
+    NeighbourConfig,
+    Neighbours,
+    NeighbourStore,
+    Vectors,
+    mean_word_vectors,
+    search_once,
+)
+from xmtc.features.tfidf import Tfidf, TfidfConfig
+from xmtc.features.tokens import Tokens, tokenize
+from xmtc.methods.treader.scopes import ScopeConfig, Scopes, build_scopes
+from xmtc.methods.treader.word_encoder import WordEncoder
+from xmtc.neural.embed import embed_texts, mean_states
+from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, restore_encoder, save_encoder
+from xmtc.neural.model import NeuralModel, load_weights
+
+_FOLDER = "teacher"
+
+
+class Comparer(ABC):
+    """Makes the vectors by which documents are compared."""
+
+    @abstractmethod
+    def __call__(self, texts: Texts, tokens: Tokens) -> Vectors:
+        """Return a row for each text; `tokens` are those that the network reads."""
+
+    def once(self, texts: Texts, tokens: Tokens, progress: Progress) -> Vectors:
+        """Return the same; where it is dear, from the cache."""
+        return self(texts, tokens)
+
+    @abstractmethod
+    def save(self, out: FolderWriter) -> None:
+        """Write what is needed to compare new texts."""
+
+
+@dataclass(frozen=True, eq=False)
+class ByWords(Comparer):
+    """Mean word vectors (Eq. 1), as they were before training; rows of `table` that say nothing are zero."""
+
+    table: NDArray[np.float32]  # (words, d)
+
+    def __call__(self, texts: Texts, tokens: Tokens) -> Vectors:
+        """Return the mean of each text's rows."""
+        return mean_word_vectors(tokens, self.table)
+
+    def save(self, out: FolderWriter) -> None:
+        """Write the table."""
+        out.arrays(f"{_FOLDER}/words", {"table": self.table})
+
+
+@dataclass(frozen=True, eq=False)
+class ByTfidf(Comparer):
+    """TF-IDF."""
+
+    tfidf: Tfidf
+
+    def __call__(self, texts: Texts, tokens: Tokens) -> Vectors:
+        """Return the texts' rows."""
+        return self.tfidf.transform(texts)
+
+    def save(self, out: FolderWriter) -> None:
+        """Write vocabulary and idf."""
+        out.arrays(f"{_FOLDER}/tfidf", self.tfidf.arrays())
+
+
+@dataclass(frozen=True, eq=False)
+class ByEncoder(Comparer):
+    """The mean of an encoder's last layer, as it was pretrained."""
+
+    encoder: Encoder
+    tokenizer: Tokenizer
+
+    def __call__(self, texts: Texts, tokens: Tokens) -> Vectors:
+        """Return the means."""
+        return mean_states(self.encoder, tokenize(texts, self.tokenizer))
+
+    def once(self, texts: Texts, tokens: Tokens, progress: Progress) -> Vectors:
+        """Return the means, or what an earlier run kept."""
+        return embed_texts(texts, self.encoder, self.tokenizer, progress)
+
+    def save(self, out: FolderWriter) -> None:
+        """Write the encoder, weights and all."""
+        save_encoder(self.encoder, self.tokenizer, out.folder / _FOLDER / "encoder")
+        weights = {name: value.detach().cpu().numpy() for name, value in self.encoder.state_dict().items()}
+        out.tensors(f"{_FOLDER}/weights", weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Teacher:
+    """The documents trained on, and how a text finds its scope among their labels."""
+
+    labels: LabelSet
+    ids: Texts  # of the pool's documents
+    Y: sp.csr_matrix  # (pool documents × label entries)
+    store: NeighbourStore
+    compare: Comparer
+    k: int
+    scope: ScopeConfig
+
+    @classmethod
+    def build(
+        cls,
+        labels: LabelSet,
+        ids: Texts,
+        Y: sp.csr_matrix,
+        vectors: Vectors,
+        compare: Comparer,
+        neighbours: NeighbourConfig,
+        scope: ScopeConfig,
+        progress: Progress = SILENT,
+    ) -> Teacher:
+        """Make a teacher of the pool's documents, whose `vectors` are given."""
+        store = NeighbourStore.build(vectors, neighbours.approximate, progress)
+        return cls(labels, ids, Y, store, compare, neighbours.k, scope)
+
+    def teach_pool(self, tokens: Tokens, vectors: Vectors, progress: Progress = SILENT) -> Tokens:
+        """Return the pool's own tokens with scopes: no document is its own neighbour, or its labels would leak in."""
+        own = np.arange(len(tokens))
+        found = search_once(self.store, vectors, self.k, own=own, progress=progress)
+        return replace(tokens, scopes=self.scopes(found))
+
+    def teach_once(self, texts: Texts, tokens: Tokens, progress: Progress = SILENT) -> Tokens:
+        """Return the tokens of other texts with their scopes; neighbours are kept for later runs."""
+        vectors = self.compare.once(texts, tokens, progress)
+        return replace(tokens, scopes=self.scopes(search_once(self.store, vectors, self.k, progress=progress)))
+
+    def teach(self, texts: Texts, tokens: Tokens) -> Tokens:
+        """Return the same; nothing is kept."""
+        return replace(tokens, scopes=self.scopes(self.search(texts, tokens)))
+
+    def search(self, texts: Texts, tokens: Tokens) -> Neighbours:
+        """Return the pool's documents nearest to each text."""
+        return self.store.search(self.compare(texts, tokens), self.k)
+
+    def scopes(self, neighbours: Neighbours) -> Scopes:
+        """Return the labels of these neighbours, and what is above them."""
+        return build_scopes(neighbours, self.Y, self.labels, self.scope)
+
+    def explain(self, texts: Texts, tokens: Tokens, explanation: Explanation) -> Explanation:
+        """Add one text's neighbours and scope to an explanation."""
+        found = self.search(texts, tokens)
+        entries, weights = self.scopes(found)[0]
+        order = np.lexsort((entries, -weights))
+        return replace(
+            explanation,
+            neighbours=tuple(
+                (self.ids[row], similarity, tuple(self.labels.decode(self.Y[row].indices)))
+                for row, similarity in zip(found.rows[0].tolist(), found.similarities[0].tolist(), strict=True)
+                if row >= 0
+            ),
+            scope=tuple((self.labels.ids[entries[i]], float(weights[i])) for i in order),
+        )
+
+    def save(self, out: FolderWriter) -> None:
+        """Write pool and comparer."""
+        out.arrays(f"{_FOLDER}/store", self.store.arrays())
+        out.arrays(
+            f"{_FOLDER}/pool",
+            {
+                "ids": self.ids.buffer,
+                "id_offsets": self.ids.offsets,
+                "labels": self.Y.indices.astype(np.int32),
+                "label_offsets": self.Y.indptr.astype(np.int64),
+            },
+        )
+        self.compare.save(out)
+
+    @classmethod
+    def load(
+        cls,
+        reader: FolderReader,
+        labels: LabelSet,
+        neighbours: NeighbourConfig,
+        scope: ScopeConfig,
+        tfidf: TfidfConfig,
+        encoder: EncoderConfig,
+    ) -> Teacher:
+        """Return the teacher of a saved model, its arrays mapped into memory."""
+        pool = reader.arrays(f"{_FOLDER}/pool")
+        given, offsets = pool["labels"], pool["label_offsets"]
+        Y = sp.csr_matrix((np.ones(len(given), np.float32), given, offsets), shape=(len(offsets) - 1, len(labels)))
+        store = NeighbourStore.from_arrays(reader.arrays(f"{_FOLDER}/store"))
+        ids = Texts(pool["ids"], pool["id_offsets"])
+        compare = _load_comparer(reader, neighbours, tfidf, encoder)
+        return cls(labels, ids, Y, store, compare, neighbours.k, scope)
+
+
+def _load_comparer(
+    reader: FolderReader, config: NeighbourConfig, tfidf: TfidfConfig, settings: EncoderConfig
+) -> Comparer:
+    if config.vectors == "words":
+        return ByWords(reader.arrays(f"{_FOLDER}/words")["table"])
+    if config.vectors == "tfidf":
+        return ByTfidf(Tfidf.from_arrays(reader.arrays(f"{_FOLDER}/tfidf"), tfidf))
+    encoder, tokenizer = restore_encoder(reader.folder / _FOLDER / "encoder", settings)
+    load_weights(encoder, reader, f"{_FOLDER}/weights")
+    return ByEncoder(encoder, tokenizer)
+
+
+@dataclass(frozen=True, eq=False)
+class TaughtModel(NeuralModel):
+    """A network that reads every text with its scope; without a teacher, the text alone."""
+
+    teacher: Teacher | None
+
+    def read(self, texts: Texts) -> Tokens:
+        """Return the tokens of texts with their scopes."""
+        tokens = super().read(texts)
+        return tokens if self.teacher is None else self.teacher.teach(texts, tokens)
+
+    def explain(self, text: str, label: str) -> Explanation:
+        """Say which words pushed a label up or down, which documents are like the text, and its scope."""
+        explanation = super().explain(text, label)
+        if self.teacher is None:
+            return explanation
+        texts = Texts.pack([text])
+        return self.teacher.explain(texts, tokenize(texts, self.tokenizer), explanation)
+
+    def save_reader(self, out: FolderWriter) -> None:
+        """Write vocabulary or tokenizer, the descriptions' words, and the teacher."""
+        if isinstance(self.network.encoder, WordEncoder):
+            out.arrays("words", self.tokenizer.inner.arrays())
+        else:
+            super().save_reader(out)
+        if self.teacher is not None:
+            out.arrays("descriptions", {"words": self.network.scope.descriptions.cpu().numpy().astype(np.int32)})
+            self.teacher.save(out)

@@ -1,0 +1,69 @@
+"""Word vectors in an encoder's place: for networks that read words and bring their own layers.
+
+Rows of word numbers enter, one vector a word leaves, and nothing of its context. To whoever holds it, it is an encoder
+without layers and a tokenizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from xmtc.features.words import PAD, Words
+from xmtc.methods.xbert.xttention import WORD_LAYOUT
+from xmtc.neural.encoder import Encoded, Encoder, Tokenizer
+
+
+class WordEncoder(Encoder):
+    """A table of word vectors; a step touches few of its rows."""
+
+    def __init__(self, n_words: int, width: int) -> None:
+        nn.Module.__init__(self)  # there is no network inside
+        self.words = nn.Embedding(n_words, width, padding_idx=PAD, sparse=True)
+        self.layout = WORD_LAYOUT
+
+    @property
+    def width(self) -> int:
+        """Size of a word's vector."""
+        return self.words.embedding_dim
+
+    @property
+    def n_layers(self) -> int:
+        """None above the words."""
+        return 0
+
+    @property
+    def n_heads(self) -> int:
+        """None."""
+        return 0
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Encoded:
+        """Return the vectors of padded word numbers (B, T); the first word stands where others have [CLS]."""
+        return Encoded((self.words(ids),), mask, torch.zeros(len(ids), dtype=torch.long, device=ids.device))
+
+    def embed_words(self) -> nn.Embedding:
+        """Return the table."""
+        return self.words
+
+
+class WordTokenizer(Tokenizer):
+    """A vocabulary of words, called as an encoder's tokenizer is."""
+
+    def __init__(self, words: Words) -> None:
+        super().__init__(words, words.max_words)
+
+    def __call__(self, texts: Sequence[str]) -> list[list[int]]:
+        """Turn texts into word numbers."""
+        found: list[list[int]] = self.inner(texts)
+        return found
+
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """Return each word's (start, end) in characters of the text."""
+        found: list[tuple[int, int]] = self.inner.offsets(text)
+        return found
+
+    def fingerprint(self) -> str:
+        """Return a string that changes whenever the numbers could."""
+        return str(self.inner.fingerprint())

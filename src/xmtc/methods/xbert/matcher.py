@@ -1,0 +1,258 @@
+"""The neural matcher: which clusters of labels a text belongs to, the second of X-BERT's three stages.
+
+A body makes a vector of a text, a linear layer scores the clusters. Batches carry clusters where other networks have
+labels. Knows no labels and no ranker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor, nn
+
+from xmtc.core.config import Settings
+from xmtc.core.progress import SILENT, Progress
+from xmtc.core.ranking import Ranking
+from xmtc.core.storage import FolderReader, FolderWriter
+from xmtc.core.texts import Texts
+from xmtc.features.tokens import Tokens, tokenize, tokenize_once
+from xmtc.features.words import Words, WordsConfig
+from xmtc.methods.xbert.matching import Transform, transform_scores
+from xmtc.methods.xbert.xttention import Xttention, XttentionConfig
+from xmtc.neural.batches import Batch
+from xmtc.neural.dropout import Dropout
+from xmtc.neural.embed import read_tokens
+from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, restore_encoder, save_encoder
+from xmtc.neural.optimizer import Group, group_by_decay
+from xmtc.neural.plan import HeadSize, available_memory, plan_training
+from xmtc.neural.pooling import concat_cls, masked_mean
+from xmtc.neural.trainer import TrainConfig
+
+_WORDS = "encoder/words"  # embeddings that no member trains
+
+
+class MatchConfig(Settings):
+    """How clusters are matched."""
+
+    kind: Literal["bert", "xttention", "linear"] = Field(
+        "bert", description="any encoder, fine-tuned; BiLSTM with self-attention; or a linear tree over the clusters"
+    )
+    loss: Literal["hinge", "bce"] = Field("hinge", description="squared hinge or binary cross-entropy")
+    dropout: float = Field(0.1, ge=0, lt=1, description="on the text's vector (bert)")
+    initial_bias: float = Field(0.0, description="of the first scores; −1 says that clusters are rare")
+    linear: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="share that a linear tree over the clusters has in their scores, beside bert or xttention; 0, none",
+    )
+
+
+class RateConfig(Settings):
+    """Learning rates."""
+
+    encoder: float = Field(5e-5, gt=0, description="of the encoder (bert)")
+    head: float = Field(5e-5, gt=0, description="of the layer over the clusters (bert)")
+    xttention: float = Field(1e-4, gt=0, description="of all of X-ttention")
+    decay: float = Field(0.01, ge=0, description="weight decay of bert, of all but biases and norms")
+
+
+class PooledEncoderConfig(EncoderConfig):
+    """The encoder, and what is taken from it."""
+
+    mean: bool = Field(False, description="read the mean of the last layer too")
+
+
+class PooledEncoder(nn.Module):
+    """An encoder and what is read of it: [CLS] of the last layer, and the mean over the tokens where asked for.
+
+    words: frozen word embeddings that other members have too, so that memory and model folder hold them once.
+    """
+
+    def __init__(self, encoder: Encoder, mean: bool, words: Tensor | None = None) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.mean = mean
+        self.layout = encoder.layout
+        if words is not None:
+            encoder.embed_words().weight = words
+        self.shared = [name for name, each in self.named_parameters(remove_duplicate=False) if each is words]
+
+    @property
+    def width(self) -> int:
+        """Size of a text's vector."""
+        return self.encoder.width * (1 + self.mean)
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """(B, width)."""
+        encoded = self.encoder(ids, mask)
+        cls = concat_cls(encoded, 1)
+        return torch.cat([cls, masked_mean(encoded)], dim=1) if self.mean else cls
+
+
+class ClusterMatcher(nn.Module):
+    """A body and a linear layer over K clusters."""
+
+    def __init__(self, body: PooledEncoder | Xttention, n_clusters: int, config: MatchConfig) -> None:
+        super().__init__()
+        self.body = body
+        self.dropout = Dropout(config.dropout if isinstance(body, PooledEncoder) else 0.0)
+        self.output = nn.Linear(body.width, n_clusters)
+        nn.init.constant_(self.output.bias, config.initial_bias)
+        self.hinge = config.loss == "hinge"
+
+    def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Σ over all (document, cluster) of the loss, and their number; y = ±1, the batch's positives are clusters.
+
+        Hinge: max(0, 1 − y s)²; else binary cross-entropy. Both as a sum over all as negatives, set right at the
+        positives: so the (B, K) targets are never built.
+        """
+        scores = self.output(self.dropout(self.embed(batch)))  # (B, K)
+        right = scores[batch.document_of_positive(), batch.positives]
+        if self.hinge:
+            total = F.relu(1 + scores).square().sum()
+            total = total + (F.relu(1 - right).square() - F.relu(1 + right).square()).sum()
+        else:
+            total = F.softplus(scores).sum() - right.sum()
+        return total, torch.tensor(float(scores.numel()), device=scores.device)
+
+    def embed(self, batch: Batch) -> Tensor:
+        """(B, width): what the layer over the clusters reads."""
+        vectors: Tensor = self.body(batch.ids, batch.mask)
+        return vectors
+
+    def rank_vectors(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """(clusters, raw scores) of the k best clusters."""
+        scores, clusters = self.output(vectors).topk(min(k, self.output.out_features), dim=1)
+        return clusters, scores
+
+    def rank(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
+        """(clusters, raw scores) of the k best clusters."""
+        return self.rank_vectors(self.embed(batch), k)
+
+    def groups(self, rate: RateConfig) -> list[Group]:
+        """Parameters with their learning rates."""
+        body = self.body
+        if isinstance(body, PooledEncoder):
+            groups = group_by_decay([body.encoder], rate.encoder, rate.decay)
+            return groups + group_by_decay([self.output], rate.head, rate.decay)
+        layers: list[nn.Module] = [body.lstm, body.first, body.second, body.mlp, self.output]
+        dense = [parameter for layer in layers for parameter in layer.parameters()]
+        return [Group(dense, rate.xttention), Group(list(body.words.parameters()), rate.xttention, row_sparse=True)]
+
+    def tell_plan(self, lengths: NDArray[np.integer], config: TrainConfig, progress: Progress) -> None:
+        """Say what training on texts of these lengths will take; refuse what cannot fit."""
+        body, n_clusters = self.body, self.output.out_features
+        if isinstance(body, PooledEncoder):
+            advice = "make fewer clusters (cluster.count)"
+            head = HeadSize((body.width + 1) * n_clusters, 0, 3 * n_clusters, advice)
+            plan_training(body.encoder, 1, head, lengths, config).tell(progress, available_memory())
+        else:
+            n_parameters = sum(parameter.numel() for parameter in self.parameters())
+            progress.say(f"X-ttention has {n_parameters / 1e6:,.1f} million parameters")
+
+
+@dataclass(frozen=True, eq=False)
+class NeuralMatcher:
+    """A trained network that retrieves clusters for tokenized texts."""
+
+    network: ClusterMatcher
+    transform: Transform
+    logarithm: bool  # of the transformed scores
+    keeps_vectors: bool  # for a ranker that reads them
+
+    def match(
+        self, X: sp.csr_matrix, tokens: Tokens | None, k: int, progress: Progress = SILENT
+    ) -> tuple[Ranking, NDArray[np.float32] | None]:
+        """Return each text's k best clusters, with transformed scores, and its vector if that is kept: one pass."""
+        assert tokens is not None  # a neural matcher comes with a reader
+        body = self.network.body
+        width = body.width if self.keeps_vectors else None
+        raw, vectors = read_tokens(self.network, tokens, body.layout, k, width, progress)
+        return transform_scores(raw, self.transform, self.logarithm), vectors
+
+    def save(self, out: FolderWriter, prefix: str) -> None:
+        """Write the weights; word embeddings that all members share are written by their reader."""
+        weights = self.network.state_dict()
+        if isinstance(self.network.body, PooledEncoder):
+            for name in self.network.body.shared:
+                del weights[f"body.{name}"]
+        out.tensors(f"{prefix}/network", {name: value.detach().cpu().numpy() for name, value in weights.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class TextReader:
+    """Tokens of texts, for all members: an encoder's pieces, or words."""
+
+    tokenizer: Tokenizer | Words
+    encoder: Encoder | None  # whose pieces they are, before a member trains it; None for words
+
+    @property
+    def frozen_words(self) -> Tensor | None:
+        """Word embeddings that no member trains, so that all have the same; None where they are trained."""
+        weight = None if self.encoder is None else self.encoder.embed_words().weight
+        return None if weight is None or weight.requires_grad else weight
+
+    def __call__(self, texts: Texts) -> Tokens:
+        """Tokenize."""
+        return tokenize(texts, self.tokenizer)
+
+    def read_once(self, texts: Texts, progress: Progress = SILENT) -> Tokens:
+        """Tokenize, or map what an earlier run kept."""
+        return tokenize_once(texts, self.tokenizer, self.tokenizer.fingerprint(), progress)
+
+    def save(self, out: FolderWriter) -> None:
+        """Write the vocabulary, or the tokenizer with the encoder's settings and what no member trains."""
+        if isinstance(self.tokenizer, Words):
+            out.arrays("words", self.tokenizer.arrays())
+        elif self.encoder is not None:
+            save_encoder(self.encoder, self.tokenizer, out.folder / "encoder")
+            if self.frozen_words is not None:
+                out.tensors(_WORDS, {"weight": self.frozen_words.detach().cpu().numpy()})
+
+
+def load_reader(
+    reader: FolderReader, match: MatchConfig, encoder: PooledEncoderConfig, words: WordsConfig
+) -> TextReader:
+    """Rebuild what `TextReader.save` wrote; its encoder's weights are still to be loaded, with the first member's."""
+    if match.kind == "xttention":
+        return TextReader(Words.from_arrays(reader.arrays("words"), words.max_words), None)
+    untrained, tokenizer = restore_encoder(reader.folder / "encoder", encoder)
+    if encoder.freeze_words and (reader.folder / f"{_WORDS}.safetensors").exists():  # else each member has its own
+        weight = untrained.embed_words().weight.requires_grad_(False)
+        weight.copy_(torch.from_numpy(reader.tensors(_WORDS)["weight"]))
+    return TextReader(tokenizer, untrained)
+
+
+def load_network(
+    reader: FolderReader,
+    number: int,
+    texts: TextReader,
+    n_clusters: int,
+    match: MatchConfig,
+    encoder: PooledEncoderConfig,
+    xttention: XttentionConfig,
+) -> ClusterMatcher:
+    """Rebuild what `NeuralMatcher.save` wrote of the member of a number, ready to predict."""
+    weights = {name: torch.from_numpy(array) for name, array in reader.tensors(f"member-{number}/network").items()}
+    body: PooledEncoder | Xttention
+    if texts.encoder is not None:
+        words = texts.frozen_words
+        # the reader keeps its encoder for its shape and its words alone: the first member's is not one more
+        untrained = texts.encoder if number == 0 else restore_encoder(reader.folder / "encoder", encoder)[0]
+        body = PooledEncoder(untrained, encoder.mean, words)
+        if words is not None:
+            weights |= {f"body.{name}": words for name in body.shared}
+    else:
+        n_words, width = weights["body.words.weight"].shape
+        body = Xttention(n_words, width, xttention)
+    network = ClusterMatcher(body, n_clusters, match)
+    network.load_state_dict(weights)
+    return network.eval()

@@ -1,0 +1,86 @@
+"""Training a matcher as a stage of a run: once it is trained, its weights and its curve are kept, and checkpoints go.
+
+Tokens and the clusters of documents enter, a trained network and its curve leave. Knows no labels.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+
+from xmtc.core.errors import ConfigError, nearest
+from xmtc.core.progress import SILENT, Progress
+from xmtc.core.ranking import Ranking
+from xmtc.features.tokens import Tokens
+from xmtc.methods.xbert.matcher import ClusterMatcher, RateConfig
+from xmtc.methods.xbert.matching import score_clusters
+from xmtc.methods.xbert.stages import finish_stage
+from xmtc.neural.devices import build_accelerator
+from xmtc.neural.trainer import Score, TrainConfig, TrainingData, fit
+
+Matched = tuple[Tokens, sp.csr_matrix]  # documents, and the clusters that they belong to
+_CURVE = "curve"  # beside the weights
+
+
+def train_matcher(
+    network: ClusterMatcher,
+    documents: Matched,
+    dev: Matched,
+    config: TrainConfig,
+    rate: RateConfig,
+    seed: int,
+    folder: Path | None,
+    identity: dict[str, Any],
+    progress: Progress = SILENT,
+) -> list[dict[str, Any]]:
+    """Train a network, which is left ready to predict, and return its curve.
+
+    folder: of the member; what an interrupted run left there is gone on with. The best epoch is the one that ranks the
+    clusters of dev best.
+    """
+    checkpoints = None if folder is None else folder / "checkpoints"
+
+    def compute() -> dict[str, NDArray[Any]]:
+        curve = fit(
+            network,
+            network.groups(rate),
+            TrainingData(*documents, network.body.layout),
+            config,
+            dev=(dev[0], cluster_scorer(dev[1], config.metric)),
+            seed=seed,
+            partial=checkpoints,
+            identity=identity,
+            skips_parameters=True,  # encoders bring a pooler or a mask's vector, which no text's vector needs
+            progress=progress,
+        )
+        told = np.frombuffer(json.dumps(curve).encode(), dtype=np.uint8)
+        return {**{name: value.cpu().numpy() for name, value in network.state_dict().items()}, _CURVE: told}
+
+    found = finish_stage(folder, "matcher", compute)
+    curve: list[dict[str, Any]] = json.loads(found.pop(_CURVE).tobytes())
+    network.load_state_dict({name: torch.tensor(array) for name, array in found.items()})
+    # where training would have left it: members share words, and what follows reads the documents there
+    network.to(build_accelerator(config.precision, skips_parameters=True).device)
+    network.eval()
+    if checkpoints is not None:
+        shutil.rmtree(checkpoints, ignore_errors=True)
+    return curve
+
+
+def cluster_scorer(targets: sp.csr_matrix, metric: str) -> Score:
+    """Return a function from a ranking of clusters to a metric, in percent; an unknown metric is refused at once."""
+
+    def score(ranking: Ranking) -> dict[str, Any]:
+        return score_clusters(ranking, targets)
+
+    known = score(Ranking.from_csr(targets, 1))
+    if metric not in known:
+        raise ConfigError(f"train.metric: no metric {metric!r}.{nearest(metric, known)}")
+    return lambda ranking: float(score(ranking)[metric])

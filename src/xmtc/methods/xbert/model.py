@@ -1,0 +1,294 @@
+"""StagedModel: a model that retrieves clusters of labels and ranks the labels in them, of one member or several.
+
+Texts enter, rankings and explanations leave. Matchers are known by what they can do, neural ones too: their networks
+and tokenizers stay with whoever built them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from pydantic import Field
+
+from xmtc.core.config import Settings
+from xmtc.core.corpus import Corpus
+from xmtc.core.ensemble import BY_LIST, Rule, combine
+from xmtc.core.errors import DataError, ModelError
+from xmtc.core.explanation import Explanation
+from xmtc.core.labels import LabelSet, name_cluster
+from xmtc.core.metrics import TruthMode
+from xmtc.core.model import Documents, check_k, pack_texts
+from xmtc.core.partition import Partition
+from xmtc.core.progress import SILENT, Progress
+from xmtc.core.ranking import Ranking
+from xmtc.core.storage import FolderWriter, Manifest, write_folder
+from xmtc.core.texts import Texts
+from xmtc.features.tfidf import Tfidf
+from xmtc.features.tfidf.word_shares import word_shares
+from xmtc.features.tokens import Tokens
+from xmtc.linear.chunks import LinearTree
+from xmtc.methods.xbert.index import cluster_targets
+from xmtc.methods.xbert.matching import recall_in_clusters, score_clusters, take_logarithm
+from xmtc.methods.xbert.ranker import StagedSearchConfig, join_features, label_score, match_linearly, rank_in_clusters
+
+_BATCH = 2048  # documents whose clusters are scored at a time
+_SCORED = 5  # clusters, for P@5
+_WIDER = 2  # times as many clusters as are wanted are put forward by each of two matchers
+
+
+class EnsembleConfig(Settings):
+    """How members rank together."""
+
+    rule: Rule = Field("mean", description="as in `xmtc ensemble`; in mean, a label that a member leaves out scores 0")
+    width: int = Field(
+        20,
+        ge=1,
+        description="labels that each of several members puts forward; in mean and sigmoid, more if more are asked for",
+    )
+
+    def depth(self, k: int) -> int:
+        """Labels that each of several members puts forward where k are asked for; by the rules that count places they
+        are always as many, or scores would hang on k."""
+        return self.width if self.rule in BY_LIST else max(k, self.width)
+
+
+class Matcher(Protocol):
+    """Finds the clusters that a document's labels may be in."""
+
+    def match(
+        self, X: sp.csr_matrix, tokens: Tokens | None, k: int, progress: Progress = SILENT
+    ) -> tuple[Ranking, NDArray[np.float32] | None]:
+        """Return each document's k best clusters, with transformed scores, and the texts' vectors where the ranker
+        reads them."""
+
+    def save(self, out: FolderWriter, prefix: str) -> None:
+        """Write what it learned."""
+
+
+class Reader(Protocol):
+    """Turns texts into the tokens that neural matchers read."""
+
+    def __call__(self, texts: Texts) -> Tokens:
+        """Tokenize."""
+
+    def save(self, out: FolderWriter) -> None:
+        """Write what is needed to do so again."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMatcher:
+    """A linear tree whose labels are the clusters; reads TF-IDF."""
+
+    tree: LinearTree
+    search: StagedSearchConfig
+
+    def match(
+        self, X: sp.csr_matrix, tokens: Tokens | None, k: int, progress: Progress = SILENT
+    ) -> tuple[Ranking, None]:
+        """Return each document's k best clusters."""
+        return match_linearly(self.tree, X, self.search, k), None
+
+    def save(self, out: FolderWriter, prefix: str) -> None:
+        """Write the tree's arrays."""
+        out.arrays(f"{prefix}/matcher", self.tree.arrays())
+
+
+@dataclass(frozen=True, eq=False)
+class JointMatcher:
+    """Two matchers of the same clusters: an encoder reads how a text begins, a linear tree all of its words.
+
+    A cluster's score is the mean of both transformed scores, by `share`; 0 where a matcher's best, twice as many as are
+    wanted, lack it.
+    """
+
+    neural: Matcher
+    linear: LinearMatcher
+    share: float  # of the linear matcher
+
+    def match(
+        self, X: sp.csr_matrix, tokens: Tokens | None, k: int, progress: Progress = SILENT
+    ) -> tuple[Ranking, NDArray[np.float32] | None]:
+        """Return each document's k best clusters by both, and the texts' vectors where the ranker reads them."""
+        wider = min(_WIDER * k, len(self.linear.tree.leaf_labels))  # which are the clusters
+        first, vectors = self.neural.match(X, tokens, wider, progress)
+        found = [first, self.linear.match(X, tokens, wider)[0]]
+        weights = (1 - self.share, self.share)
+        if not self.linear.search.adds:
+            return combine(found, k, weights=weights), vectors
+        joined = combine([Ranking(each.labels, np.exp(each.scores)) for each in found], k, weights=weights)
+        return take_logarithm(joined), vectors
+
+    def save(self, out: FolderWriter, prefix: str) -> None:
+        """Write what both learned."""
+        self.neural.save(out, prefix)
+        self.linear.save(out, prefix)
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One index, one matcher, one ranker."""
+
+    partition: Partition
+    matcher: Matcher
+    ranker: LinearTree
+
+    def match(
+        self, X: sp.csr_matrix, tokens: Tokens | None, beam: int, progress: Progress = SILENT
+    ) -> tuple[Ranking, NDArray[np.float32] | None]:
+        """As its matcher's; a beam wider than there are clusters takes all."""
+        return self.matcher.match(X, tokens, min(beam, self.partition.n_clusters), progress)
+
+
+@dataclass(frozen=True, eq=False)
+class StagedModel:
+    """A trained model of three stages; see `xmtc.core.model.Model`."""
+
+    manifest: Manifest
+    labels: LabelSet
+    tfidf: Tfidf
+    reader: Reader | None  # None: the matchers read TF-IDF
+    members: tuple[Member, ...]
+    search: StagedSearchConfig
+    ensemble: EnsembleConfig
+
+    def rank(self, documents: Documents, k: int = 5) -> Ranking:
+        """Return the k best labels of each text, which is vectorised and tokenized once for all members."""
+        check_k(k)
+        return self._rank(*self._read(pack_texts(documents)), k)[0]
+
+    def rank_in_stages(
+        self, corpus: Corpus, k: int = 5, truth: TruthMode = "all", progress: Progress = SILENT
+    ) -> tuple[Ranking, dict[str, Any]]:
+        """Rank a corpus and measure the matching stage of each member on the way, in percent: P@k of its clusters, and
+        the recall of the true labels in the clusters that it retrieves. `truth` as in `xmtc.evaluate`."""
+        if corpus.texts is None:
+            raise ModelError("this model ranks texts, and the corpus has only features; give it the texts")
+        if len(corpus) == 0:
+            raise DataError("the corpus has no documents")
+        check_k(k)
+        beam = self.search.beam
+        ranked: list[Ranking] = []
+        retrieved: list[list[Ranking]] = [[] for _ in self.members]  # what labels are ranked in
+        best: list[list[Ranking]] = [[] for _ in self.members]
+        progress.stage("ranking")
+        for start in range(0, len(corpus), _BATCH):
+            X, tokens = self._read(corpus.texts.take(np.arange(start, min(start + _BATCH, len(corpus)))))
+            ranking, clusters = self._rank(X, tokens, k)
+            ranked.append(ranking)
+            for i, member in enumerate(self.members):
+                retrieved[i].append(clusters[i])
+                # a narrow beam is too short for P@5, and a wider search finds others
+                best[i].append(clusters[i] if beam >= _SCORED else member.match(X, tokens, _SCORED)[0])
+            progress.step(min(start + _BATCH, len(corpus)), len(corpus))
+        parts = ([Ranking.stack(found) for found in each] for each in (best, retrieved))
+        return Ranking.stack(ranked), {"matching": self._measure(corpus, truth, *parts)}
+
+    def stages(self, corpus: Corpus, truth: TruthMode = "all", progress: Progress = SILENT) -> dict[str, Any]:
+        """What `rank_in_stages` measures of the matching stage."""
+        return self.rank_in_stages(corpus, 1, truth, progress)[1]
+
+    def _rank(self, X: sp.csr_matrix, tokens: Tokens | None, k: int) -> tuple[Ranking, list[Ranking]]:
+        """The k best labels of each document, and the clusters that each member found them in."""
+        width = k if len(self.members) == 1 else self.ensemble.depth(k)
+        found, retrieved = [], []
+        for member in self.members:
+            clusters, vectors = member.match(X, tokens, self.search.beam)
+            found.append(rank_in_clusters(member.ranker, _features(X, vectors), clusters, self.search, width))
+            retrieved.append(clusters)
+        return (found[0] if len(found) == 1 else combine(found, k, self.ensemble.rule)).padded(k), retrieved
+
+    def _measure(
+        self, corpus: Corpus, truth: TruthMode, best: list[Ranking], retrieved: list[Ranking]
+    ) -> list[dict[str, Any]]:
+        Y = corpus.align(self.labels).Y
+        if truth == "known":
+            Y = Y[:, : self.labels.n_labels].tocsr()
+        rows = np.arange(len(corpus)) if truth == "all" else np.flatnonzero(np.diff(Y.indptr))
+        if len(rows) == 0:
+            return []
+        measured = []
+        for i, (member, facts) in enumerate(zip(self.members, self.manifest.details["members"], strict=True)):
+            scores = score_clusters(_some(best[i], rows), cluster_targets(Y[rows], member.partition))
+            recall = recall_in_clusters(_some(retrieved[i], rows), member.partition, Y[rows])
+            known = {key: facts[key] for key in ("vectors", "seed", "clusters")} | {"beam": self.search.beam}
+            measured.append({**known, **{key: scores[key] for key in ("P@1", "P@3", "P@5")}, "recall": recall})
+        return measured
+
+    def explain(self, text: str, label: str) -> Explanation:
+        """Say which words of a text the rankers listen to for a label, on average, and how the label's cluster and the
+        label itself score in the first member."""
+        entry = self.labels.find(label)
+        if entry >= self.labels.n_labels:
+            raise DataError(f"label {label!r} has no training document, so the model never gives it")
+        X, tokens = self._read(Texts.pack([text]))
+        push = np.zeros(X.shape[1], dtype=np.float64)
+        path: list[tuple[str, float]] = []
+        alone = []  # the label's scores, as if its cluster had been retrieved
+        for member in self.members:
+            cluster = int(member.partition.parents[entry])
+            clusters, vectors = member.match(X, tokens, self.search.beam)
+            if cluster not in clusters.labels[0]:  # its score as if it had been retrieved
+                clusters, vectors = member.match(X, tokens, member.partition.n_clusters)
+            features = _features(X, vectors)
+            raw, weighted, weights = label_score(member.ranker, features, entry)
+            words = weighted < X.shape[1]  # the others are the text's vector and the bias
+            scale = np.linalg.norm(features.data[: X.nnz])  # beside a vector, TF-IDF counts less
+            push[weighted[words]] += scale * weights[words] / len(self.members)
+            at = clusters.labels[0] == cluster
+            only = Ranking(clusters.labels[:, at], clusters.scores[:, at])
+            inside = rank_in_clusters(member.ranker, features, only, self.search, self.labels.n_labels)
+            alone.append(float(inside.scores[0][inside.labels[0] == entry][0]))
+            if not path:
+                name = name_cluster(self.labels, member.partition.members(cluster))
+                path = [(name, float(only.scores[0, 0])), (self.labels.names[entry], raw)]
+        return Explanation(
+            label=self.labels.ids[entry],
+            score=self._score(text, entry, float(np.mean(alone))),
+            method=self.manifest.method,
+            spans=word_shares(self.tfidf, text, push),
+            path=tuple(path),
+        )
+
+    def _score(self, text: str, entry: int, alone: float) -> float:
+        """What `rank` gives the label; where it leaves it out, what it gives it in a longer list; else `alone`, or
+        nothing by a rule of other points than scores."""
+        everything = self.labels.n_labels
+        # members put forward `width` labels, and more only where more are asked for
+        lists = (everything,) if len(self.members) == 1 else (min(self.ensemble.width, everything), everything)
+        for k in lists:
+            ranking = self.rank([text], k)
+            found = ranking.scores[0][ranking.labels[0] == entry]
+            if len(found):
+                return float(found[0])
+        return alone if len(self.members) == 1 or self.ensemble.rule == "mean" else 0.0
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write one model folder for all members, whole or not at all."""
+        with write_folder(folder, overwrite=overwrite) as out:
+            out.labels(self.labels)
+            out.arrays("tfidf", self.tfidf.arrays())
+            if self.reader is not None:
+                self.reader.save(out)
+            for i, member in enumerate(self.members):
+                out.arrays(f"member-{i}/index", {"parents": member.partition.parents})
+                out.arrays(f"member-{i}/ranker", member.ranker.arrays())
+                member.matcher.save(out, f"member-{i}")
+            out.manifest(self.manifest)
+
+    def _read(self, texts: Texts) -> tuple[sp.csr_matrix, Tokens | None]:
+        """What all members read of the texts."""
+        return self.tfidf.transform(texts), None if self.reader is None else self.reader(texts)
+
+
+def _some(clusters: Ranking, rows: NDArray[np.int64]) -> Ranking:
+    return Ranking(clusters.labels[rows], clusters.scores[rows])
+
+
+def _features(X: sp.csr_matrix, vectors: NDArray[np.float32] | None) -> sp.csr_matrix:
+    """What the ranker reads."""
+    return X if vectors is None else join_features(X, vectors)

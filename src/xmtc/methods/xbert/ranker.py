@@ -1,0 +1,144 @@
+"""The ranker: one-vs-all classifiers of each cluster's labels, the last of X-BERT's three stages.
+
+Features and retrieved clusters enter, labels leave. The ranker is a `LinearTree` without a root: its inner nodes are
+the clusters, where a matcher's choices enter the beam search; solver and search are those of the linear tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from pydantic import Field
+
+from xmtc.core.config import Settings
+from xmtc.core.partition import LabelTree, Partition
+from xmtc.core.progress import SILENT, Progress
+from xmtc.core.ranking import Ranking
+from xmtc.linear.beam import SearchConfig, search
+from xmtc.linear.chunks import LinearTree
+from xmtc.linear.solver import SolverConfig
+from xmtc.linear.tree import Negatives, add_bias, arrange, indicate, train_level
+from xmtc.methods.xbert.matching import Transform, take_logarithm
+from xmtc.methods.xbert.stages import finish_stage
+
+
+class RankConfig(Settings):
+    """What the ranker is trained on."""
+
+    negatives: Negatives = Field(
+        "tfn",
+        description="documents a cluster's labels are trained on: tfn, those with a label in it (teacher forcing); "
+        "man, those that the matcher retrieves it for, with missed positives added; both, the union",
+    )
+    embedding: bool = Field(False, description="join the matcher's vector of a text to its TF-IDF")
+
+
+class StagedSearchConfig(SearchConfig):
+    """How retrieved clusters and their labels score; `combiner` is the labels'."""
+
+    cluster: Transform = Field(
+        "l2-hinge", description="how a cluster's score is transformed before its labels' are joined to it"
+    )
+
+    @property
+    def adds(self) -> bool:
+        """Whether scores are logarithms, which add, in place of factors."""
+        return self.combiner.startswith("log-")
+
+
+def train_ranker(
+    X: sp.csr_matrix,
+    Y: sp.csr_matrix,
+    partition: Partition,
+    retrieved: Ranking | None,
+    negatives: Negatives,
+    solver: SolverConfig,
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> LinearTree:
+    """Train the classifiers of all labels, cluster by cluster.
+
+    retrieved: the clusters that the matcher retrieves for each document; not needed for `tfn`. A cluster that it
+    retrieves for no document at all is trained by teacher forcing.
+    """
+    n_clusters = partition.n_clusters
+    (above, level), leaf_labels = arrange(Y, LabelTree((np.zeros(n_clusters, dtype=np.int32), partition.parents)))
+    found = None
+    if retrieved is not None and negatives != "tfn":
+        found = indicate(retrieved.labels, n_clusters)
+        never = np.bincount(found.indices, minlength=n_clusters) == 0
+        found = (found + above.targets @ sp.diags(never.astype(np.float32))).tocsr()
+        found.eliminate_zeros()
+    progress.stage("training the ranker")
+    biased = add_bias(X, solver.bias)
+    chunks = train_level(biased, level, above.targets, found, negatives, solver, seed, progress)
+    return LinearTree.join(chunks, [n_clusters + level.starts], leaf_labels, 1, X.shape[1], solver.bias)
+
+
+def finish_tree(run: Path | None, stage: str, train: Callable[[], LinearTree]) -> LinearTree:
+    """Return a tree that is trained now, or was by the run that this one goes on with: see `finish_stage`."""
+
+    def compute() -> dict[str, NDArray]:
+        tree = train()
+        return {**tree.arrays(), **{name: np.asarray(value) for name, value in tree.scalars().items()}}
+
+    found = finish_stage(run, stage, compute)
+    scalars = {name: found.pop(name).item() for name in ("depth", "n_features", "bias")}
+    return LinearTree.from_parts(found, scalars)
+
+
+def rank_in_clusters(
+    ranker: LinearTree, X: sp.csr_matrix, clusters: Ranking, config: StagedSearchConfig, k: int
+) -> Ranking:
+    """Return the k best labels of each document's clusters, which come with transformed scores."""
+    return search(ranker, X, config, k, start=clusters)
+
+
+def match_linearly(tree: LinearTree, X: sp.csr_matrix, config: StagedSearchConfig, k: int) -> Ranking:
+    """Return the k best clusters of each document, with transformed scores; the tree's labels are the clusters."""
+    hinge = config.cluster != "sigmoid"
+    combiner = f"log-{config.cluster}" if hinge and config.adds else config.cluster
+    beam = min(max(config.beam, k), len(tree.leaf_labels))  # more than there are clusters find no others
+    inner = SearchConfig.model_validate({"beam": beam, "combiner": combiner})
+    found = search(tree, X, inner, k)
+    if config.adds and not hinge:
+        found = take_logarithm(found)
+    return found.padded(k)
+
+
+def join_features(X: sp.csr_matrix, vectors: NDArray[np.float32]) -> sp.csr_matrix:
+    """Put texts' dense vectors beside their TF-IDF rows: both of length 1, the joined row too (X-Transformer)."""
+    n, width = vectors.shape
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = vectors / np.where(lengths > 0, lengths, 1)
+    sizes = np.diff(X.indptr)
+    indptr = X.indptr.astype(np.int64) + width * np.arange(n + 1)
+    dense = (indptr[1:, None] - width + np.arange(width)).ravel()  # each row's last places
+    sparse = np.ones(indptr[-1], dtype=bool)
+    sparse[dense] = False
+    indices = np.empty(indptr[-1], dtype=np.int32)
+    data = np.empty(indptr[-1], dtype=np.float32)
+    indices[sparse], data[sparse] = X.indices, X.data
+    indices[dense] = np.tile(np.arange(X.shape[1], X.shape[1] + width, dtype=np.int32), n)
+    data[dense] = unit.ravel()
+    both = (sizes > 0) & (lengths[:, 0] > 0)
+    data *= np.repeat(np.where(both, np.float32(np.sqrt(0.5)), np.float32(1)), sizes + width)
+    joined = sp.csr_matrix((data, indices, indptr), shape=(n, X.shape[1] + width))
+    joined.has_sorted_indices = True
+    return joined
+
+
+def label_score(
+    ranker: LinearTree, X: sp.csr_matrix, label: int
+) -> tuple[float, NDArray[np.int32], NDArray[np.float32]]:
+    """Return a label's raw score for the one document of X, and its classifier: features and weights."""
+    leaf = len(ranker.child_starts) - 1 + int(np.flatnonzero(ranker.leaf_labels == label)[0])
+    features, weights = ranker.weights_of(leaf)
+    dense = np.zeros(ranker.n_features + 1, dtype=np.float32)
+    dense[X.indices] = X.data
+    dense[-1] = ranker.bias
+    return float(dense[features] @ weights), features, weights
