@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from xmtc.core.calibration import Calibration, calibration_error, find_right, fit_calibration, label_bins
+from xmtc.core.calibration import Calibration, calibration_error, fit_calibration
 from xmtc.core.errors import ConfigError, DataError
 from xmtc.core.labels import LabelSet
+from xmtc.core.metrics import find_right, label_bins
 from xmtc.core.ranking import Ranking
 
 COUNTS = np.array([1, 20, 21, 100, 101, 5000] * 10)  # few, few, medium, medium, many, many

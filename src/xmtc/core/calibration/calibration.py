@@ -21,7 +21,7 @@ from xmtc.core.calibration.curves import Curve, CurveMethod, fit_curve, restore_
 from xmtc.core.calibration.thresholds import Tradeoff
 from xmtc.core.errors import ConfigError, DataError, nearest
 from xmtc.core.labels import LabelSet
-from xmtc.core.metrics import BIN_STARTS, BINS
+from xmtc.core.metrics import BINS, find_right, label_bins
 from xmtc.core.ranking import Ranking
 
 DEPTH = 20  # labels of each document that a calibration is learnt from
@@ -114,17 +114,6 @@ def _apply(curves: Mapping[str, Curve], ranking: Ranking, labels: LabelSet) -> N
     return probabilities
 
 
-def find_right(ranking: Ranking, truth: sp.csr_matrix) -> NDArray[np.bool_]:
-    """Say of each ranked label whether it is true; padding is not."""
-    n, width = ranking.labels.shape
-    rows = np.repeat(np.arange(n), np.diff(truth.indptr))
-    true = np.sort(rows * truth.shape[1] + truth.indices)  # one number for each true pair
-    pairs = np.arange(n)[:, None] * truth.shape[1] + ranking.labels
-    at = np.minimum(np.searchsorted(true, pairs), max(len(true) - 1, 0))
-    found: NDArray[np.bool_] = (ranking.labels >= 0) & (true[at] == pairs) if len(true) else np.zeros((n, width), bool)
-    return found
-
-
 def calibration_error(probabilities: NDArray[np.floating], right: NDArray[np.bool_], groups: int = 15) -> float:
     """Return the mean distance between what was promised and what came true, over groups of equally many pairs.
 
@@ -135,11 +124,6 @@ def calibration_error(probabilities: NDArray[np.floating], right: NDArray[np.boo
         len(part) * abs(probabilities[part].mean(dtype=np.float64) - right[part].mean()) for part in parts if len(part)
     )
     return float(sum(gaps) / max(len(right), 1))
-
-
-def label_bins(labels: LabelSet) -> NDArray[np.int64]:
-    """Return the bin of each entry, as its place in BINS; labels without training documents belong to the first."""
-    return np.maximum(np.searchsorted(BIN_STARTS, labels.counts, side="right") - 1, 0)
 
 
 def check_method(method: str) -> None:
