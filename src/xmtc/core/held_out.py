@@ -42,7 +42,7 @@ def find_unseen(
     manifest = model.manifest
     if not is_training_corpus(model, corpus):
         return model, corpus, "given for it"
-    if manifest.details.get("dev") is not None:
+    if manifest.details.dev is not None:
         raise DataError(
             "the model was trained on all of these documents, and chosen by others, given as dev; give those, or any "
             "that it was not trained on"
@@ -50,7 +50,7 @@ def find_unseen(
     labelled = corpus.take(np.flatnonzero(np.diff(corpus.Y.indptr)))  # training holds out some of these
     kept, held = hold_out(labelled, manifest.config.get("train", {}).get("dev_fraction", _FRACTION), manifest.seed)
     part = f"{len(held):,} of the {len(corpus):,} training documents"
-    if manifest.details.get("curve"):  # a curve of dev scores: training had dev documents
+    if manifest.details.curve:  # a curve of dev scores: training had dev documents
         progress.say(f"dev: {part}, which training held out")
         return model, held, "held out of training"
     progress.say(f"dev: {part}; a copy of the model is trained without them, and ranks them")

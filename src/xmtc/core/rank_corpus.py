@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import scipy.sparse as sp
 
-from xmtc.core.calibration.model import calibration_of, uncalibrated
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError, ModelError
-from xmtc.core.metrics import TruthMode
-from xmtc.core.model import Documents, Model
+from xmtc.core.model import Documents, Model, Staged
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
+
+if TYPE_CHECKING:
+    from xmtc.core.metrics import TruthMode
 
 _BATCH = 2048  # documents ranked between two steps of progress
 
@@ -37,18 +38,19 @@ def rank_in_stages(
 ) -> tuple[Ranking, dict[str, Any]]:
     """Rank a corpus, and measure what comes before the ranking in the same pass, for models of several stages, which
     have a `rank_in_stages` of their own; others have nothing to tell of that."""
-    rank: Callable[..., tuple[Ranking, dict[str, Any]]] | None = getattr(uncalibrated(model), "rank_in_stages", None)
-    if rank is None:
+    from xmtc.core.calibration import calibration_of, uncalibrated  # a model may have none: imported when asked for
+
+    plain = uncalibrated(model)
+    if not isinstance(plain, Staged):
         return rank_corpus(model, corpus, k, progress), {}
-    ranking, stages = rank(corpus, k, truth, progress)
+    ranking, stages = plain.rank_in_stages(corpus, k, truth, progress)
     calibration = calibration_of(model)
     return (ranking if calibration is None else calibration.apply(ranking, model.labels)), stages
 
 
 def n_features(model: Model) -> int | None:
     """Return the number of features that a model ranks by; None if it ranks texts."""
-    width: int | None = model.manifest.details["features"]
-    return width
+    return model.manifest.details.features
 
 
 def _batches(model: Model, corpus: Corpus) -> Iterator[Documents]:
