@@ -69,7 +69,7 @@ def find_threshold(model: Model, target: str, k: int = DEPTH) -> Threshold:
     calibration = calibration_of(model)
     if calibration is None:
         raise ModelError(UNCALIBRATED)
-    return calibration.tradeoff.find(target, k)
+    return calibration.thresholds.find(target, k)
 
 
 def add_calibration(folder: str | Path, calibration: Calibration) -> None:
