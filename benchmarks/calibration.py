@@ -25,12 +25,10 @@ from benchmarks.store import read_results, read_scored, write_result
 from benchmarks.tables.markdown import code, table
 from benchmarks.train import work_folder
 from xmtc import api
-from xmtc.core.calibration import DEPTH, calibration_error, find_right, fit_calibration, label_bins
-from xmtc.core.calibration.curves import CurveMethod
-from xmtc.core.calibration.model import uncalibrated
+from xmtc.core.calibration import DEPTH, CurveMethod, calibration_error, fit_calibration, uncalibrated
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError, XmtcError, nearest
-from xmtc.core.metrics import BINS
+from xmtc.core.metrics import BINS, find_right, label_bins
 from xmtc.core.ranking import Ranking
 from xmtc.core.steering import cut
 
@@ -89,7 +87,7 @@ def measure(run: Run, folder: Path, model: Path) -> dict[str, Any]:
         ranking = calibration.apply(test_ranking, test.labels)
         assert ranking.probabilities is not None
         errors[method] = _errors(ranking, ranking.probabilities, right, test)
-        chosen = calibration.tradeoff.find(f"precision={LIMITS['target']}", DEPTH)
+        chosen = calibration.thresholds.find(f"precision={LIMITS['target']}", DEPTH)
         on_dev = {"dev_precision": chosen.precision, "dev_recall": chosen.recall}
         thresholds[method] = {"value": chosen.value, **on_dev, **_held(ranking, chosen.value, test)}
     low, high = LIMITS["precision"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,11 +13,13 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError, ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
-from xmtc.core.metrics import TruthMode
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Details, Manifest
 from xmtc.core.texts import Texts
+
+if TYPE_CHECKING:
+    from xmtc.core.metrics import TruthMode
 
 Documents = Sequence[str] | sp.csr_matrix  # texts, or features if the model was trained on features
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from xmtc.core.corpus import Corpus
 from xmtc.core.labels import LabelSet
-from xmtc.core.metrics import BIN_STARTS, BINS
+from xmtc.core.metrics import BINS, find_bins
 from xmtc.core.texts import Texts
 from xmtc.data.gather import DataWarning
 from xmtc.data.read import detect, read_corpus, splits
@@ -112,8 +112,8 @@ def _figures(
 
 
 def _bins(counts: NDArray[np.int64]) -> dict[str, int]:
-    found = np.bincount(np.searchsorted(BIN_STARTS, counts, side="right"), minlength=len(BINS) + 1)
-    return dict(zip(BINS, found[1:].tolist(), strict=True))
+    found = np.bincount(find_bins(counts), minlength=len(BINS))
+    return dict(zip(BINS, found.tolist(), strict=True))
 
 
 def zipf_points(counts: NDArray[np.int64]) -> list[tuple[int, int]]:

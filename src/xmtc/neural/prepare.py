@@ -19,8 +19,8 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
 from xmtc.core.held_out import hold_out
 from xmtc.core.labels import LabelSet
-from xmtc.core.metrics import Propensity
 from xmtc.core.progress import Progress
+from xmtc.core.propensity import Propensity
 from xmtc.core.storage import Details, Epoch, Manifest
 from xmtc.core.texts import Texts
 from xmtc.features.tokens import tokenize_once

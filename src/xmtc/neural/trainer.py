@@ -24,6 +24,7 @@ from torch import Tensor
 
 from xmtc.core.config import Settings
 from xmtc.core.errors import ConfigError
+from xmtc.core.held_out import DEV_FRACTION
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Epoch
@@ -49,7 +50,7 @@ class TrainConfig(Settings):
     clip: float | None = Field(1.0, gt=0, description="largest norm of the gradient")
     average_from: int | None = Field(None, ge=0, description="epoch, from 0, in which weight averaging starts")
     average_every: int = Field(100, ge=1, description="steps between two additions to the average")
-    dev_fraction: float = Field(0.05, gt=0, lt=1, description="of train, held out where there is no dev")
+    dev_fraction: float = Field(DEV_FRACTION, gt=0, lt=1, description="of train, held out where there is no dev")
     metric: str = Field("P@5", description="by which the best epoch is chosen on dev")
     patience: int | None = Field(None, ge=1, description="epochs without a better dev score before stopping")
     checkpoint_minutes: float = Field(5, gt=0)

@@ -14,7 +14,7 @@ import xmtc
 from tests.app.conftest import documents
 from xmtc import api
 from xmtc.core import storage
-from xmtc.core.calibration.model import CalibratedModel, calibration_of, find_threshold, uncalibrated
+from xmtc.core.calibration import CalibratedModel, calibration_of, find_threshold, uncalibrated
 from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.storage import FolderReader, add_file
 
@@ -201,7 +201,7 @@ def test_targets_are_found_on_the_calibration(model: xmtc.Model, calibrated: Cal
     found = find_threshold(calibrated, "precision=0.9")
     assert found.precision >= 0.9
     assert find_threshold(calibrated, "f1", k=1).recall < 1
-    ranking = api.suggest(calibrated, TEXTS, threshold=found.value)
+    ranking = xmtc.suggest(calibrated, TEXTS, threshold=found.value)
     assert ranking.probabilities is not None
     assert (ranking.probabilities[ranking.labels >= 0] >= found.value).all()
     with pytest.raises(ModelError, match="xmtc calibrate"):

@@ -23,8 +23,7 @@ from xmtc.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from xmtc.core.corpus import Corpus
-    from xmtc.core.metrics import Propensity, Report
-    from xmtc.core.metrics.bootstrap import Comparison
+    from xmtc.core.metrics import Comparison, Propensity, Report
     from xmtc.core.model import Model
     from xmtc.core.progress import Progress
 

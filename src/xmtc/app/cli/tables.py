@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from itertools import pairwise
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich import box
@@ -11,20 +10,21 @@ from rich.table import Table
 from rich.text import Text
 
 from xmtc.app.cli.console import duration, megabytes, out
-from xmtc.core.metrics import BIN_STARTS, BINS, Report
-from xmtc.core.metrics.bootstrap import Comparison, Difference
+from xmtc.core.metrics import (
+    BINS,
+    KS,
+    LABEL_DEPTH,
+    Comparison,
+    Difference,
+    Report,
+    compared_keys,
+    document_metrics,
+    label_metrics,
+)
 from xmtc.core.model import Model
 
-_KS = (1, 3, 5)
-_BY_DOCUMENT = ("P", "R", "nDCG", "PSP", "PSnDCG")
-_BY_LABEL = ("macro-P", "macro-R", "macro-F", "coverage")
-_BIN_RANGES = (*(f"{start}–{after - 1}" for start, after in pairwise(BIN_STARTS)), f">{BIN_STARTS[-1] - 1}")
-BIN_TITLES = {bin_: f"{bin_} ({documents})" for bin_, documents in zip(BINS, _BIN_RANGES, strict=True)}
-COMPARED = (
-    *(f"{name}@{k}" for name in ("P", "PSP") for k in _KS),
-    *("R@5", "nDCG@5", "PSnDCG@5"),
-    *(f"{name}@5/{bin_}" for name in ("macro-F", "coverage") for bin_ in BINS),
-)
+BIN_TITLES = {bin_: found.title for bin_, found in BINS.items()}
+COMPARED = compared_keys()
 
 
 def print_saved(model: Model, folder: str, seconds: float | None = None) -> None:
@@ -44,15 +44,12 @@ def print_report(report: Report) -> None:
     """Print an evaluation: scores by depth, scores by how frequent labels are, and what they were measured on."""
     console = out()
     console.print(Text(f"{report.model} on {report.data}: {report.n:,} documents, {report.n_labels:,} labels"))
-    console.print(_table("by document", [f"@{k}" for k in _KS], _BY_DOCUMENT, lambda row, i: f"{row}@{_KS[i]}", report))
-    by_bin = _table(
-        "by label",
-        [BIN_TITLES[bin_] for bin_ in BINS],
-        _BY_LABEL,
-        lambda row, i: f"{row}@5/{BINS[i]}",
-        report,
-        suffix="@5",
-    )
+    by_document = [(metric.name, [metric.key(k) for k in KS]) for metric in document_metrics(listed=True)]
+    console.print(_table("by document", [f"@{k}" for k in KS], by_document, report))
+    by_label = [
+        (f"{metric.name}@{LABEL_DEPTH}", [metric.key(bin_) for bin_ in BINS]) for metric in label_metrics(listed=True)
+    ]
+    by_bin = _table("by label", [bin_.title for bin_ in BINS.values()], by_label, report)
     by_bin.add_section()
     by_bin.add_row("labels", *(f"{report.labels_in_bin[bin_]:,}" for bin_ in BINS))
     console.print(by_bin)
@@ -130,18 +127,11 @@ def _difference_cells(found: Difference) -> list[str | Text]:
     return [difference, relative, verdict]
 
 
-def _table(
-    title: str,
-    columns: list[str],
-    rows: tuple[str, ...],
-    key: Callable[[str, int], str],
-    report: Report,
-    suffix: str = "",
-) -> Table:
-    """Scores with their intervals; `key` names the score in a row and column."""
+def _table(title: str, columns: list[str], rows: list[tuple[str, list[str]]], report: Report) -> Table:
+    """Scores with their intervals; a row has a name and the key of each score."""
     table = _empty_table(title, columns)
-    for row in rows:
-        table.add_row(row + suffix, *(_cell(report, key(row, i)) for i in range(len(columns))))
+    for name, keys in rows:
+        table.add_row(name, *(_cell(report, key) for key in keys))
     return table
 
 

@@ -15,11 +15,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtc import api
-from xmtc.core.calibration import DEPTH, calibration_error, find_right, label_bins
-from xmtc.core.calibration.model import uncalibrated
+from xmtc.core.calibration import DEPTH, calibration_error, uncalibrated
 from xmtc.core.corpus import Corpus
 from xmtc.core.explanation import Explanation
-from xmtc.core.metrics import BINS, TruthMode
+from xmtc.core.metrics import BINS, TruthMode, find_right, label_bins
 from xmtc.core.model import Model
 from xmtc.core.ranking import Ranking
 

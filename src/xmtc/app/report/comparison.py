@@ -21,8 +21,7 @@ from xmtc.app.report.sections import (
     training_section,
     zipf_section,
 )
-from xmtc.core.metrics import BINS
-from xmtc.core.metrics.bootstrap import Comparison, Difference
+from xmtc.core.metrics import BINS, Comparison, Difference
 
 _DRAWN = ("P@1", "P@5", "R@5", "nDCG@5", "PSP@1", "PSP@5", "macro-F@5/few", "macro-F@5/medium", "macro-F@5/many")
 

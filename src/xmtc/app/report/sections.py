@@ -17,7 +17,7 @@ from xmtc.app.report import plots
 from xmtc.app.report.analysis import LabelScore, Reliability, name_member, training_curves
 from xmtc.app.report.markup import Content, Html, details, join, table, tag
 from xmtc.core.labels import LabelSet
-from xmtc.core.metrics import BIN_STARTS, BINS
+from xmtc.core.metrics import BINS
 from xmtc.core.model import Model
 from xmtc.data.describe import zipf_points
 
@@ -50,14 +50,15 @@ def breakable(name: str) -> Html:
 def zipf_section(labels: LabelSet) -> Html:
     """Say how unevenly the training documents are spread over the labels."""
     counts = np.sort(labels.counts[labels.counts > 0])[::-1]
-    rare = int(np.count_nonzero(counts < BIN_STARTS[1]))
+    few = BINS["medium"].first - 1
+    rare = int(np.count_nonzero(counts <= few))
     half = 1 + int(np.searchsorted(np.cumsum(counts), counts.sum() / 2))
     told = (
-        f"Of the {len(counts):,} labels in training, {rare:,} have {BIN_STARTS[1] - 1} documents or fewer; "
+        f"Of the {len(counts):,} labels in training, {rare:,} have {few} documents or fewer; "
         f"the {half:,} most frequent make up half of all tags."
     )
     title = "Training documents of each label, most frequent first"
-    starts = dict(zip(BINS, BIN_STARTS, strict=True))
+    starts = {bin_.name: bin_.first for bin_ in BINS.values()}
     plot = plots.plot_zipf("zipf", title, zipf_points(counts), starts)
     return section(
         "zipf-section", "A long tail", tag("p", told), figure(plot, f"{title}; both scales are logarithmic.")

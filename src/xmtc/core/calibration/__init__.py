@@ -5,9 +5,7 @@ from xmtc.core.calibration.calibration import (
     Calibration,
     calibration_error,
     check_method,
-    find_right,
     fit_calibration,
-    label_bins,
 )
 from xmtc.core.calibration.curves import CurveMethod
 from xmtc.core.calibration.model import (
@@ -32,10 +30,8 @@ __all__ = [
     "calibration_error",
     "calibration_of",
     "check_method",
-    "find_right",
     "find_threshold",
     "fit_calibration",
-    "label_bins",
     "uncalibrated",
     "with_calibration",
 ]

@@ -18,14 +18,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtc.core.calibration.curves import Curve, CurveMethod, fit_curve, restore_curve
-from xmtc.core.calibration.thresholds import Tradeoff
+from xmtc.core.calibration.thresholds import Thresholds
 from xmtc.core.errors import ConfigError, DataError, nearest
 from xmtc.core.labels import LabelSet
-from xmtc.core.metrics import BIN_STARTS, BINS
+from xmtc.core.metrics import BINS, find_right, label_bins
 from xmtc.core.ranking import Ranking
 
 DEPTH = 20  # labels of each document that a calibration is learnt from
 POOLED = "pooled"
+_THRESHOLDS = "tradeoff"  # their key in saved calibrations
 _FEWEST_PAIRS, _FEWEST_RIGHT = 200, 20  # of a bin with a curve of its own; others take the curve of all pairs
 
 
@@ -39,7 +40,7 @@ class Calibration:
     pairs: Mapping[str, int]  # bin → ranked labels that it was learnt from
     right: Mapping[str, int]  # bin → those of them that are true
     curves: Mapping[str, Curve]  # of all pairs ("pooled"), and of every bin with enough of them
-    tradeoff: Tradeoff
+    thresholds: Thresholds
 
     def apply(self, ranking: Ranking, labels: LabelSet) -> Ranking:
         """Return the ranking with probabilities; padding gets 0."""
@@ -60,7 +61,7 @@ class Calibration:
         raw = {
             **self.summary(),
             "curves": {name: curve.to_json() for name, curve in self.curves.items()},
-            "tradeoff": self.tradeoff.to_json(),
+            _THRESHOLDS: self.thresholds.to_json(),
         }
         return json.dumps(raw, sort_keys=True) + "\n"
 
@@ -69,8 +70,8 @@ class Calibration:
         """Rebuild a calibration from what `to_json` gave."""
         raw: dict[str, Any] = json.loads(text)
         raw["curves"] = {name: restore_curve(curve) for name, curve in raw["curves"].items()}
-        raw["tradeoff"] = Tradeoff.restore(raw["tradeoff"])
-        return cls(**raw)
+        thresholds = Thresholds.restore(raw.pop(_THRESHOLDS))
+        return cls(**raw, thresholds=thresholds)
 
 
 def fit_calibration(
@@ -100,8 +101,8 @@ def fit_calibration(
         pairs[name], hits[name] = int(inside.sum()), int(right[inside].sum())
         if pairs[name] >= _FEWEST_PAIRS and hits[name] >= _FEWEST_RIGHT:
             curves[name] = fit_curve(method, ranking.scores[inside], right[inside])
-    tradeoff = Tradeoff.count(_apply(curves, ranking, labels), right, n_true=int(truth.nnz))
-    return Calibration(method, source, len(labelled), pairs, hits, curves, tradeoff)
+    thresholds = Thresholds.count(_apply(curves, ranking, labels), right, n_true=int(truth.nnz))
+    return Calibration(method, source, len(labelled), pairs, hits, curves, thresholds)
 
 
 def _apply(curves: Mapping[str, Curve], ranking: Ranking, labels: LabelSet) -> NDArray[np.float32]:
@@ -114,17 +115,6 @@ def _apply(curves: Mapping[str, Curve], ranking: Ranking, labels: LabelSet) -> N
     return probabilities
 
 
-def find_right(ranking: Ranking, truth: sp.csr_matrix) -> NDArray[np.bool_]:
-    """Say of each ranked label whether it is true; padding is not."""
-    n, width = ranking.labels.shape
-    rows = np.repeat(np.arange(n), np.diff(truth.indptr))
-    true = np.sort(rows * truth.shape[1] + truth.indices)  # one number for each true pair
-    pairs = np.arange(n)[:, None] * truth.shape[1] + ranking.labels
-    at = np.minimum(np.searchsorted(true, pairs), max(len(true) - 1, 0))
-    found: NDArray[np.bool_] = (ranking.labels >= 0) & (true[at] == pairs) if len(true) else np.zeros((n, width), bool)
-    return found
-
-
 def calibration_error(probabilities: NDArray[np.floating], right: NDArray[np.bool_], groups: int = 15) -> float:
     """Return the mean distance between what was promised and what came true, over groups of equally many pairs.
 
@@ -135,11 +125,6 @@ def calibration_error(probabilities: NDArray[np.floating], right: NDArray[np.boo
         len(part) * abs(probabilities[part].mean(dtype=np.float64) - right[part].mean()) for part in parts if len(part)
     )
     return float(sum(gaps) / max(len(right), 1))
-
-
-def label_bins(labels: LabelSet) -> NDArray[np.int64]:
-    """Return the bin of each entry, as its place in BINS; labels without training documents belong to the first."""
-    return np.maximum(np.searchsorted(BIN_STARTS, labels.counts, side="right") - 1, 0)
 
 
 def check_method(method: str) -> None:

@@ -1,31 +1,57 @@
-"""Metrics: how good a ranking is, how sure that is, and how rankings compare."""
+"""Metrics: how good a ranking is, how sure that is, and how rankings compare.
 
-from xmtc.core.metrics.bootstrap import Comparison, Difference, compare
-from xmtc.core.metrics.evaluation import (
-    BIN_STARTS,
+`METRICS` lists them, `evaluate` computes them, `compare` compares models by them.
+"""
+
+from xmtc.core.metrics.bootstrap import Comparison, Difference, compare, point
+from xmtc.core.metrics.evaluation import Report, Statistics, TruthMode, collect, dev_scorer, evaluate, find_right
+from xmtc.core.metrics.registry import (
     BINS,
-    DEFAULT_PROPENSITY,
-    Propensity,
-    Report,
-    Statistics,
-    TruthMode,
-    collect,
-    evaluate,
-    inverse_propensity,
+    KS,
+    LABEL_DEPTH,
+    METRICS,
+    UNSEEN,
+    Bin,
+    DocumentMetric,
+    LabelMetric,
+    compared_keys,
+    document_metrics,
+    find_bins,
+    label_bins,
+    label_metrics,
+    metric_keys,
+    title_of,
 )
+from xmtc.core.propensity import DEFAULT_PROPENSITY, Propensity, inverse_propensity
 
 __all__ = [
     "BINS",
-    "BIN_STARTS",
     "DEFAULT_PROPENSITY",
+    "KS",
+    "LABEL_DEPTH",
+    "METRICS",
+    "UNSEEN",
+    "Bin",
     "Comparison",
     "Difference",
+    "DocumentMetric",
+    "LabelMetric",
     "Propensity",
     "Report",
     "Statistics",
     "TruthMode",
     "collect",
     "compare",
+    "compared_keys",
+    "dev_scorer",
+    "document_metrics",
     "evaluate",
+    "find_bins",
+    "find_right",
     "inverse_propensity",
+    "label_bins",
+    "label_metrics",
+    "metric_keys",
+    "point",
+    "title_of",
 ]

@@ -8,39 +8,36 @@ score is then a function of the documents' weights: ones give the value, a resam
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from pydantic import Field
 
-from xmtc.core.config import Settings
 from xmtc.core.errors import ConfigError, DataError, nearest
 from xmtc.core.labels import LabelSet
 from xmtc.core.metrics import bootstrap
+from xmtc.core.metrics.registry import (
+    BINS,
+    KS,
+    LABEL_DEPTH,
+    UNSEEN,
+    Counts,
+    LabelMetric,
+    Top,
+    divide,
+    document_metrics,
+    find_bins,
+    label_metrics,
+    metric_keys,
+)
 from xmtc.core.parallel import blocks
+from xmtc.core.propensity import DEFAULT_PROPENSITY, Propensity, inverse_propensity
 from xmtc.core.ranking import Ranking
 
 TruthMode = Literal["all", "known"]
-BINS = ("few", "medium", "many")
-BIN_STARTS = (1, 21, 101)  # fewest training documents of a label in few, medium, many
-_BIN_DEPTH = 5  # labels of a ranking that macro scores and coverage look at
-
-
-class Propensity(Settings):
-    """How likely a true label is to be noted, as a function of its training documents (Jain et al. 2016).
-
-    Published values: 0.5, 0.4 for Wikipedia-500K and WikiLSHTC; 0.6, 2.6 for Amazon-670K and 3M; else the defaults.
-    """
-
-    A: float = Field(0.55, ge=0)
-    B: float = Field(1.5, gt=0)
-
-
-DEFAULT_PROPENSITY = Propensity()
 
 
 @dataclass(frozen=True)
@@ -81,7 +78,7 @@ def evaluate(
     *,
     mode: TruthMode = "all",
     propensity: Propensity = DEFAULT_PROPENSITY,
-    ks: Sequence[int] = (1, 3, 5),
+    ks: Sequence[int] = KS,
     intervals: bool = False,
     model: str = "",
     data: str = "",
@@ -107,15 +104,38 @@ def evaluate(
     )
 
 
+def dev_scorer(
+    truth: sp.csr_matrix,
+    counts: NDArray[np.integer],
+    n_documents: int,
+    metric: str,
+    propensity: Propensity = DEFAULT_PROPENSITY,
+) -> Callable[[Ranking], float]:
+    """Return a function from a ranking of dev to one metric, in percent; refuse an unknown metric at once.
+
+    truth: (documents × columns). counts: the training documents of each column, which may be a label or a cluster;
+    pass ones where no such count exists.
+    """
+    if metric not in metric_keys():
+        raise ConfigError(f"train.metric: no metric {metric!r}.{nearest(metric, metric_keys())}")
+    truth, _ = _kept(truth, counts, "all")  # once; refuses a truth without documents
+
+    def score(ranking: Ranking) -> float:
+        return bootstrap.point(_collect(ranking, truth, counts, n_documents, "all", propensity, KS))[metric]
+
+    return score
+
+
 @dataclass(frozen=True, eq=False)
 class Statistics:
     """What each document and each label contributes to the scores of one ranking."""
 
     documents: NDArray[np.int64]  # (n,) rows of the truth that are evaluated
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # keys of the scores: those of documents, then those of labels, bin by bin
     gains: sp.csr_matrix  # (document scores × n): a score is the total of its gains …
     bases: sp.csr_matrix  # (document scores × n): … over the total of its bases
-    # (labels of the bins that occur in the truth, bin by bin × n): documents where the label is …
+    by_label: tuple[LabelMetric, ...]  # what is computed from …
+    # … (labels of the bins that occur in the truth, bin by bin × n): documents where the label is …
     right: sp.csr_matrix  # … ranked in the top 5 and true
     shown: sp.csr_matrix  # … ranked in the top 5
     true: sp.csr_matrix  # … true
@@ -124,25 +144,23 @@ class Statistics:
 
     def scores(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return (names × resamples) percentages for (documents × resamples) weights."""
-        of_documents = _divide(self.gains @ weights, self.bases @ weights)
+        of_documents = divide(self.gains @ weights, self.bases @ weights)
         return 100 * np.concatenate([of_documents, self._bin_scores(weights)])
 
     def _bin_scores(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return (4 · bins × resamples) averages over the labels that the weighted truth still holds."""
+        """Return (bins · label metrics × resamples) averages over the labels that the weighted truth still holds."""
         width = weights.shape[1]
-        totals = np.zeros((4, len(BINS), width))
-        present = np.zeros((len(BINS), width))
+        totals = np.zeros((len(BINS), len(self.by_label), width))
+        n_present = np.zeros((len(BINS), 1, width))
         for bin_, first in enumerate(self.bounds[:-1]):
             for start, stop in blocks(self.bounds[bin_ + 1] - first, max(1, bootstrap.BUDGET // width)):
                 rows = slice(first + start, first + stop)
-                right, shown, true = (part[rows] @ weights for part in (self.right, self.shown, self.true))
-                present[bin_] += (true > 0).sum(axis=0)
-                # a label absent from a resample has right = 0, so it adds 0 to all four
-                totals[0, bin_] += _divide(right, shown).sum(axis=0)
-                totals[1, bin_] += _divide(right, true).sum(axis=0)
-                totals[2, bin_] += _divide(2 * right, shown + true).sum(axis=0)  # harmonic mean of the two above
-                totals[3, bin_] += (right > 0).sum(axis=0)
-        return _divide(totals, present).swapaxes(0, 1).reshape(-1, width)  # bin by bin, as in names
+                counts = Counts(*(part[rows] @ weights for part in (self.right, self.shown, self.true)))
+                present = counts.true > 0
+                n_present[bin_] += present.sum(axis=0)
+                for i, metric in enumerate(self.by_label):
+                    totals[bin_, i] += (metric.contribution(counts) * present).sum(axis=0)
+        return divide(totals, n_present).reshape(-1, width)
 
 
 def collect(
@@ -153,34 +171,50 @@ def collect(
     *,
     mode: TruthMode = "all",
     propensity: Propensity = DEFAULT_PROPENSITY,
-    ks: Sequence[int] = (1, 3, 5),
+    ks: Sequence[int] = KS,
 ) -> Statistics:
-    """Gather what `evaluate` scores, for `xmtc.core.metrics.bootstrap.compare`; the parameters are those of `evaluate`."""
-    _check_choices(mode, ks)
-    ranking = ranking.top(max(*ks, _BIN_DEPTH)).padded(max(*ks, _BIN_DEPTH))
-    _check_match(ranking, truth, labels)
-    weights = inverse_propensity(labels.counts, n_documents, propensity)
-    truth, documents = _kept(truth, labels, mode)
-    top = ranking.labels[documents]
-    hits = _hits(top, truth)
-    gains, bases = _document_parts(hits, np.where(hits, weights[top], 0.0), truth, weights, ks)
-    names = [f"{name}@{k}" for k in ks for name in ("P", "R", "nDCG", "PSP", "PSnDCG", "PSnDCG-rows")]
-    names += [f"{name}@5/{bin_}" for bin_ in BINS for name in ("macro-P", "macro-R", "macro-F", "coverage")]
-    bin_parts = _bin_parts(top[:, :_BIN_DEPTH], hits[:, :_BIN_DEPTH], truth, labels.counts)
-    return Statistics(documents, tuple(names), gains, bases, *bin_parts)
+    """Gather what `evaluate` scores, for `xmtc.core.metrics.compare`; the parameters are those of `evaluate`."""
+    return _collect(ranking, truth, labels.counts, n_documents, mode, propensity, ks)
 
 
-def inverse_propensity(
-    counts: NDArray[np.integer], n_documents: int, propensity: Propensity = DEFAULT_PROPENSITY
-) -> NDArray[np.float64]:
-    """Return each label's weight 1 + C (n + B)^−A, with C = (ln N − 1)(B + 1)^A; n and N are of the training data.
+def find_right(ranking: Ranking, truth: sp.csr_matrix) -> NDArray[np.bool_]:
+    """Return which places of a ranking hold a true label; padding does not.
 
-    C is negative below N = 3, where weights would fall as labels get rarer; it is taken as 0 there.
+    truth: (documents × label entries); every stored entry is a true label.
     """
-    if n_documents < 1:
-        raise DataError(f"propensities need the number of training documents; got {n_documents}")
-    scale = max(0.0, np.log(n_documents) - 1) * (propensity.B + 1) ** propensity.A
-    return np.asarray(1 + scale * (np.asarray(counts) + propensity.B) ** -propensity.A)
+    n, n_entries = truth.shape
+    true = np.repeat(np.arange(n), np.diff(truth.indptr)) * n_entries + truth.indices  # a number for each true pair
+    if not len(true):
+        return np.zeros(ranking.labels.shape, dtype=bool)
+    if not truth.has_sorted_indices:
+        true.sort()
+    ranked = np.arange(n)[:, None] * n_entries + ranking.labels
+    place = np.searchsorted(true, ranked)
+    place[place == len(true)] = 0
+    right: NDArray[np.bool_] = (true[place] == ranked) & (ranking.labels >= 0)
+    return right
+
+
+def _collect(
+    ranking: Ranking,
+    truth: sp.csr_matrix,
+    counts: NDArray[np.integer],
+    n_documents: int,
+    mode: TruthMode,
+    propensity: Propensity,
+    ks: Sequence[int],
+) -> Statistics:
+    _check_choices(mode, ks)
+    width = max(*ks, LABEL_DEPTH)
+    ranking = ranking.top(width).padded(width)
+    _check_match(ranking, truth, len(counts))
+    weights = inverse_propensity(counts, n_documents, propensity)
+    truth, documents = _kept(truth, counts, mode)
+    ranking = Ranking(ranking.labels[documents], ranking.scores[documents])
+    hits = find_right(ranking, truth)
+    gains, bases = _document_parts(ranking, hits, truth, weights, ks)
+    bin_parts = _bin_parts(ranking.labels[:, :LABEL_DEPTH], hits[:, :LABEL_DEPTH], truth, counts)
+    return Statistics(documents, metric_keys(ks), gains, bases, label_metrics(), *bin_parts)
 
 
 def _check_choices(mode: str, ks: Sequence[int]) -> None:
@@ -190,24 +224,26 @@ def _check_choices(mode: str, ks: Sequence[int]) -> None:
         raise ConfigError(f"ks must be numbers above 0; got {tuple(ks)}")
 
 
-def _check_match(ranking: Ranking, truth: sp.csr_matrix, labels: LabelSet) -> None:
+def _check_match(ranking: Ranking, truth: sp.csr_matrix, n_entries: int) -> None:
     if len(ranking) != truth.shape[0]:
         raise DataError(f"the ranking has {len(ranking)} documents, the truth {truth.shape[0]}; they must be the same")
-    if truth.shape[1] != len(labels):
-        raise DataError(f"the truth has {truth.shape[1]} columns for {len(labels)} labels; use Corpus.align")
-    if ranking.labels.size and int(ranking.labels.max()) >= len(labels):
-        raise DataError(f"the ranking names label {ranking.labels.max()}, but there are only {len(labels)}")
+    if truth.shape[1] != n_entries:
+        raise DataError(f"the truth has {truth.shape[1]} columns for {n_entries} labels; use Corpus.align")
+    if ranking.labels.size and int(ranking.labels.max()) >= n_entries:
+        raise DataError(f"the ranking names label {ranking.labels.max()}, but there are only {n_entries}")
     ordered = np.sort(ranking.labels, axis=1)
     twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
     if twice.any():
         raise DataError(f"the ranking of document {np.argmax(twice)} names a label twice; keep its best place only")
 
 
-def _kept(truth: sp.csr_matrix, labels: LabelSet, mode: TruthMode) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
+def _kept(
+    truth: sp.csr_matrix, counts: NDArray[np.integer], mode: TruthMode
+) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
     """Return the truth to score against, sorted and without zeros, and the documents that its rows are."""
     kept = sp.csr_matrix(truth, dtype=np.float64, copy=True)
     if mode == "known":
-        kept.data[labels.counts[kept.indices] == 0] = 0
+        kept.data[counts[kept.indices] == 0] = 0
     kept.eliminate_zeros()
     kept.sum_duplicates()
     documents = np.arange(kept.shape[0])
@@ -220,40 +256,37 @@ def _kept(truth: sp.csr_matrix, labels: LabelSet, mode: TruthMode) -> tuple[sp.c
     return kept, documents
 
 
-def _hits(top: NDArray[np.int32], truth: sp.csr_matrix) -> NDArray[np.bool_]:
-    """Return which places of `top` hold a true label."""
-    n, n_entries = truth.shape
-    true = np.repeat(np.arange(n), np.diff(truth.indptr)) * n_entries + truth.indices  # ascending
-    ranked = np.arange(n)[:, None] * n_entries + top
-    place = np.searchsorted(true, ranked)
-    place[place == len(true)] = 0
-    return (true[place] == ranked) & (top >= 0) if len(true) else np.zeros(top.shape, dtype=bool)
-
-
 def _document_parts(
+    ranking: Ranking,
     hits: NDArray[np.bool_],
-    earned: NDArray[np.float64],
     truth: sp.csr_matrix,
     weights: NDArray[np.float64],
     ks: Sequence[int],
 ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """Return gains and bases of P, R, nDCG, PSP and both PSnDCG at each k; `earned` is the hits' inverse propensity."""
+    """Return gains and bases of the metrics of documents at each k."""
     n, width = hits.shape
     sizes = np.diff(truth.indptr)
     discount = 1 / np.log2(np.arange(width) + 2)
-    ideal = _best_weights(truth, weights, width)
+    weight = np.where(hits, weights[ranking.labels], 0.0)
+    ideal_weight = _best_weights(truth, weights, width)
     ideal_hits = np.arange(width) < sizes[:, None]
-    hit, psp, ideal_psp = (np.cumsum(part, axis=1) for part in (hits, earned, ideal))
-    discounted = (part * discount for part in (hits, earned, ideal, ideal_hits))
-    dcg, psdcg, ideal_psdcg, ideal_dcg = (np.cumsum(part, axis=1) for part in discounted)
-    one = np.ones(n)
+    places = {
+        "right": hits,
+        "weight": weight,
+        "ideal_weight": ideal_weight,
+        "dcg": hits * discount,
+        "ideal_dcg": ideal_hits * discount,
+        "weighted_dcg": weight * discount,
+        "ideal_weighted_dcg": ideal_weight * discount,
+    }
+    totals = {name: np.cumsum(part, axis=1) for name, part in places.items()}
     gains, bases = list[NDArray](), list[NDArray]()
-    for i in (k - 1 for k in ks):
-        by_row = ideal_dcg[:, i]
-        gains += [hit[:, i], _divide(hit[:, i], sizes), _divide(dcg[:, i], by_row)]
-        bases += [one * (i + 1), one, one]
-        gains += [psp[:, i], psdcg[:, i], _divide(psdcg[:, i], by_row)]
-        bases += [ideal_psp[:, i], ideal_psdcg[:, i], _divide(ideal_psdcg[:, i], by_row)]
+    for k in ks:
+        top = Top(k, hits[:, :k], sizes, **{name: total[:, k - 1] for name, total in totals.items()})
+        for metric in document_metrics():
+            gain, base = metric.contribution(top)
+            gains.append(gain)
+            bases.append(np.broadcast_to(np.asarray(base, dtype=np.float64), n))
     return sp.csr_matrix(np.stack(gains), dtype=np.float64), sp.csr_matrix(np.stack(bases))
 
 
@@ -270,13 +303,13 @@ def _best_weights(truth: sp.csr_matrix, weights: NDArray[np.float64], width: int
 
 
 def _bin_parts(
-    top: NDArray[np.int32], hits: NDArray[np.bool_], truth: sp.csr_matrix, counts: NDArray[np.int64]
+    top: NDArray[np.int32], hits: NDArray[np.bool_], truth: sp.csr_matrix, counts: NDArray[np.integer]
 ) -> tuple[sp.csr_matrix, sp.csr_matrix, sp.csr_matrix, NDArray[np.int64], dict[str, int]]:
     """Return `Statistics`' right, shown, true, bounds and labels_in_bin."""
-    bin_of = np.searchsorted(BIN_STARTS, counts, side="right")  # 0: unseen
+    bin_of = find_bins(counts)
     occurring = np.bincount(truth.indices, minlength=len(counts)) > 0
-    found = np.bincount(bin_of[occurring], minlength=len(BINS) + 1)
-    used = np.flatnonzero(occurring & (bin_of > 0))
+    unseen, *found = np.bincount(bin_of[occurring] + 1, minlength=len(BINS) + 1).tolist()
+    used = np.flatnonzero(occurring & (bin_of >= 0))
     used = used[np.argsort(bin_of[used], kind="stable")]
     row_of = np.full(len(counts), -1)
     row_of[used] = np.arange(len(used))
@@ -292,13 +325,6 @@ def _bin_parts(
         count(np.nonzero(hits)[0], top[hits]),
         count(np.nonzero(top >= 0)[0], top[top >= 0]),
         count(np.repeat(np.arange(n), np.diff(truth.indptr)), truth.indices),
-        np.concatenate([[0], np.cumsum(found[1:])]),
-        {**{name: int(found[i]) for i, name in enumerate(BINS, start=1)}, "unseen": int(found[0])},
+        np.concatenate([[0], np.cumsum(found)]),
+        {**dict(zip(BINS, found, strict=True)), UNSEEN: unseen},
     )
-
-
-def _divide(above: NDArray[Any], below: NDArray[Any]) -> NDArray[np.float64]:
-    """Return above / below, and 0 for 0/0."""
-    result = np.zeros(np.broadcast_shapes(above.shape, below.shape))
-    np.divide(above, below, out=result, where=below != 0)
-    return result

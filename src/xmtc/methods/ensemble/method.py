@@ -20,8 +20,8 @@ from xmtc.core.ensemble import Rule, combine
 from xmtc.core.errors import ConfigError, ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
-from xmtc.core.metrics import Propensity
 from xmtc.core.model import Documents, Model, check_k
+from xmtc.core.propensity import Propensity
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Details, FolderReader, Manifest, write_folder
 

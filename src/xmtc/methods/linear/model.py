@@ -14,8 +14,8 @@ from xmtc.core.ensemble import combine
 from xmtc.core.errors import DataError, ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet, name_cluster
-from xmtc.core.metrics import Propensity
 from xmtc.core.model import Documents, check_k, pack_texts
+from xmtc.core.propensity import Propensity
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Details, Manifest, Record, write_folder
 from xmtc.features.clustering import ClusterConfig

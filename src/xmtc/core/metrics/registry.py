@@ -1,0 +1,242 @@
+"""Registry: every metric and every bin of labels, as data.
+
+A metric is one entry of `METRICS`: its name, its title, and a function that gives what each document or each label
+contributes. Keys, scores, intervals, comparisons, tables and reports are made from the entries, so a new metric is a
+new entry here and nothing else. docs/CONVENTIONS.md, "Metrics", has the formulas. Knows no rankings and no models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xmtc.core.labels import LabelSet
+
+KS = (1, 3, 5)  # depths at which documents are scored
+LABEL_DEPTH = 5  # labels of each document that metrics of labels look at
+UNSEEN = "unseen"  # labels of the truth without training documents: counted, but in no bin
+
+_WORDS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 10: "ten"}
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Labels with about as many training documents."""
+
+    name: str
+    first: int  # fewest training documents of its labels
+    last: int | None  # most; None: no limit
+
+    @property
+    def title(self) -> str:
+        """Name and bounds, as tables show them."""
+        return f"{self.name} (>{self.first - 1})" if self.last is None else f"{self.name} ({self.first}–{self.last})"
+
+    @property
+    def documents(self) -> str:
+        """The bounds in words."""
+        if self.last is None:
+            return f"more than {self.first - 1} training documents"
+        if self.first == 1:
+            return f"{self.last} training documents or fewer"
+        return f"{self.first} to {self.last} training documents"
+
+
+BINS = {bin_.name: bin_ for bin_ in (Bin("few", 1, 20), Bin("medium", 21, 100), Bin("many", 101, None))}
+
+
+@dataclass(frozen=True, eq=False)
+class Top:
+    """The first k labels of every document beside the truth; each array has an entry per document.
+
+    A label's weight is its inverse propensity. A discount is 1 / log2(place + 1), with places from 1. "Ideal" is what
+    the best ranking of the document's true labels would have.
+    """
+
+    k: int
+    hits: NDArray[np.bool_]  # (documents, k): whether the label at this place is true
+    sizes: NDArray[np.integer]  # true labels of the document
+    right: NDArray[np.integer]  # of the first k labels, those that are true
+    weight: NDArray[np.float64]  # total weight of those
+    ideal_weight: NDArray[np.float64]
+    dcg: NDArray[np.float64]  # total discount of the places that hold a true label
+    ideal_dcg: NDArray[np.float64]
+    weighted_dcg: NDArray[np.float64]  # the same with each discount times the weight of the label
+    ideal_weighted_dcg: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """How many documents have a label; each array is (labels × resamples), and repeated documents count repeatedly."""
+
+    right: NDArray[np.float64]  # ranked among the first 5, and true
+    shown: NDArray[np.float64]  # ranked among the first 5
+    true: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What every metric has."""
+
+    name: str
+    title: str  # what it says, for people; {k}, {words} ("five") and {documents} (of a bin) are filled in
+    listed: bool = field(default=True, kw_only=True)  # whether tables list it; `evaluate` computes it in any case
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentMetric(Metric):
+    """A metric of documents at depth k: the total of their gains over the total of their bases. Its key is "name@k"."""
+
+    contribution: Callable[[Top], tuple[NDArray[Any], NDArray[Any] | int]]  # gains, and bases or one base for all
+    compared: tuple[int, ...] = KS[-1:]  # depths that comparisons of models list
+    title_at_1: str | None = None  # in place of `title`, where that reads badly for one label
+
+    def key(self, k: int) -> str:
+        """Return the key of its value at depth k."""
+        return f"{self.name}@{k}"
+
+    def title_at(self, k: int) -> str:
+        """Return its title at depth k."""
+        title = self.title_at_1 if k == 1 and self.title_at_1 is not None else self.title
+        return title.format(k=k, words=_WORDS.get(k, k))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelMetric(Metric):
+    """A metric of labels: the mean over the labels of a bin that the truth holds. Its key is "name@5/bin"."""
+
+    contribution: Callable[[Counts], NDArray[Any]]  # (labels × resamples), for labels that the truth holds
+    compared: bool = True  # whether comparisons of models list it
+
+    def key(self, bin_: str) -> str:
+        """Return the key of its value in a bin."""
+        return f"{self.name}@{LABEL_DEPTH}/{bin_}"
+
+    def title_in(self, bin_: str) -> str:
+        """Return its title in a bin."""
+        return self.title.format(documents=BINS[bin_].documents)
+
+
+def divide(above: NDArray[Any], below: NDArray[Any]) -> NDArray[np.float64]:
+    """Return above / below, and 0 for 0/0."""
+    result = np.zeros(np.broadcast_shapes(above.shape, below.shape))
+    np.divide(above, below, out=result, where=below != 0)
+    return result
+
+
+METRICS: dict[str, DocumentMetric | LabelMetric] = {
+    metric.name: metric
+    for metric in (
+        DocumentMetric(
+            "P",
+            "of the first {words} labels, those that are right",
+            title_at_1="first labels that are right",
+            contribution=lambda top: (top.right, top.k),
+            compared=KS,
+        ),
+        DocumentMetric(
+            "R",
+            "of a document's true labels, those among the first {words}",
+            contribution=lambda top: (divide(top.right, top.sizes), 1),
+        ),
+        DocumentMetric(
+            "nDCG",
+            "how near the top the right labels are",
+            contribution=lambda top: (divide(top.dcg, top.ideal_dcg), 1),
+        ),
+        DocumentMetric(
+            "PSP",
+            "P@{k} with rare labels counting more",
+            contribution=lambda top: (top.weight, top.ideal_weight),
+            compared=KS,
+        ),
+        DocumentMetric(
+            "PSnDCG",
+            "nDCG@{k} with rare labels counting more",
+            contribution=lambda top: (top.weighted_dcg, top.ideal_weighted_dcg),
+        ),
+        DocumentMetric(
+            "PSnDCG-rows",
+            "PSnDCG@{k} with each document's part divided by its ideal DCG",
+            contribution=lambda top: (
+                divide(top.weighted_dcg, top.ideal_dcg),
+                divide(top.ideal_weighted_dcg, top.ideal_dcg),
+            ),
+            listed=False,
+            compared=(),
+        ),
+        LabelMetric(
+            "macro-P",
+            "mean precision of labels with {documents}",
+            contribution=lambda counts: divide(counts.right, counts.shown),
+            compared=False,
+        ),
+        LabelMetric(
+            "macro-R",
+            "mean recall of labels with {documents}",
+            contribution=lambda counts: divide(counts.right, counts.true),
+            compared=False,
+        ),
+        LabelMetric(
+            "macro-F",
+            "mean F of labels with {documents}",
+            # the harmonic mean of precision and recall
+            contribution=lambda counts: divide(2 * counts.right, counts.shown + counts.true),
+        ),
+        LabelMetric(
+            "coverage",
+            "labels with {documents} that are found at least once",
+            contribution=lambda counts: counts.right > 0,
+        ),
+    )
+}
+
+
+def document_metrics(*, listed: bool = False) -> tuple[DocumentMetric, ...]:
+    """Return the metrics of documents; listed: only those that tables list."""
+    found = (metric for metric in METRICS.values() if isinstance(metric, DocumentMetric))
+    return tuple(metric for metric in found if metric.listed or not listed)
+
+
+def label_metrics(*, listed: bool = False) -> tuple[LabelMetric, ...]:
+    """Return the metrics of labels; listed: only those that tables list."""
+    found = (metric for metric in METRICS.values() if isinstance(metric, LabelMetric))
+    return tuple(metric for metric in found if metric.listed or not listed)
+
+
+def metric_keys(ks: Sequence[int] = KS) -> tuple[str, ...]:
+    """Return the key of every score of a report, in the order of reports."""
+    by_document = (metric.key(k) for k in ks for metric in document_metrics())
+    by_label = (metric.key(bin_) for bin_ in BINS for metric in label_metrics())
+    return (*by_document, *by_label)
+
+
+def compared_keys() -> tuple[str, ...]:
+    """Return the keys that comparisons of models list, those of metrics compared at most depths first."""
+    by_depths = sorted(document_metrics(), key=lambda metric: -len(metric.compared))
+    by_document = (metric.key(k) for metric in by_depths for k in metric.compared)
+    by_label = (metric.key(bin_) for metric in label_metrics() if metric.compared for bin_ in BINS)
+    return (*by_document, *by_label)
+
+
+def title_of(key: str) -> str:
+    """Return what a score says, for people; KeyError for an unknown metric or bin."""
+    name, _, where = key.rpartition("@")
+    metric = METRICS[name]
+    if isinstance(metric, DocumentMetric):
+        return metric.title_at(int(where))
+    return metric.title_in(where.partition("/")[2])
+
+
+def find_bins(counts: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the bin of each training count, as its place in BINS; −1 for labels without training documents."""
+    return np.searchsorted([bin_.first for bin_ in BINS.values()], counts, side="right") - 1
+
+
+def label_bins(labels: LabelSet) -> NDArray[np.int64]:
+    """Return the bin of each entry, as its place in BINS; labels without training documents belong to the first."""
+    return np.maximum(find_bins(labels.counts), 0)
