@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xmtc.catalogue import METHODS, list_recipes, open_method, read_recipe, read_settings, uses_dev
-from xmtc.core import metrics
 from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError, ModelError, XmtcError
 from xmtc.core.method import Updatable
 from xmtc.core.model import Composed, Model, Staged
 from xmtc.core.progress import SILENT, Progress
+from xmtc.core.propensity import Propensity
 from xmtc.core.rank_corpus import n_features, rank_corpus, rank_in_stages
 from xmtc.core.ranking import Ranking
 from xmtc.core.run_folder import check_out, drop_unbegun, partial_folder
@@ -27,6 +27,7 @@ from xmtc.core.storage import FolderReader, check_addable, check_target
 from xmtc.data.read import read_corpus
 
 if TYPE_CHECKING:
+    from xmtc.core import metrics
     from xmtc.core.calibration import CalibratedModel, CurveMethod
     from xmtc.core.ensemble import Rule
 
@@ -175,7 +176,7 @@ def evaluate(
     model: Model,
     corpus: Corpus,
     truth: metrics.TruthMode = "all",
-    propensity: metrics.Propensity | None = None,
+    propensity: Propensity | None = None,
     *,
     ranking: Ranking | None = None,
     intervals: bool = True,
@@ -188,7 +189,9 @@ def evaluate(
     own by default (0.55 and 1.5 unless its recipe says otherwise). ranking: what `rank_corpus` gave for this corpus,
     five labels deep or more, where it is known already.
     """
-    if propensity is not None and not isinstance(propensity, metrics.Propensity):
+    from xmtc.core import metrics
+
+    if propensity is not None and not isinstance(propensity, Propensity):
         raise ConfigError(f"propensity must be a Propensity, such as Propensity(A=0.55, B=1.5); got {propensity!r}")
     if ranking is None:
         ranking = rank_corpus(model, corpus, 5, progress)
@@ -209,7 +212,7 @@ def compare(
     models: Mapping[str, Model],
     corpus: Corpus,
     truth: metrics.TruthMode = "all",
-    propensity: metrics.Propensity | None = None,
+    propensity: Propensity | None = None,
     *,
     rankings: Mapping[str, Ranking] | None = None,
     progress: Progress = SILENT,
@@ -218,6 +221,8 @@ def compare(
 
     rankings: what `rank_corpus` gave for this corpus, by model, five labels deep or more, where they are known already.
     """
+    from xmtc.core import metrics
+
     if not models:
         raise ConfigError("a comparison needs two models or more; got 0")
     first = next(iter(models.values()))
@@ -375,6 +380,6 @@ def _train_again(model: Model, corpus: Corpus, progress: Progress) -> Model:
     return train(corpus, manifest.method, manifest.config, seed=manifest.seed, progress=progress)
 
 
-def _propensity(model: Model) -> metrics.Propensity:
+def _propensity(model: Model) -> Propensity:
     """The model's own A and B, from its recipe."""
-    return metrics.Propensity(**model.manifest.config.get("propensity", {}))
+    return Propensity(**model.manifest.config.get("propensity", {}))

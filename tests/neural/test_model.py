@@ -12,10 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from tests.neural.conftest import TEXTS
+from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError, ModelError
 from xmtc.core.labels import Concept
-from xmtc.core.storage import FolderReader, Manifest
+from xmtc.core.storage import Details, FolderReader, Manifest
 from xmtc.neural.batches import Batch
 from xmtc.neural.encoder import Encoder, EncoderConfig, load_encoder, restore_encoder
 from xmtc.neural.heads import FlatHead
@@ -41,7 +42,7 @@ class Network(nn.Module):
 def model(request: pytest.FixtureRequest, folder_of: Callable[[str], Path]) -> NeuralModel:
     encoder, tokenizer = load_encoder(EncoderConfig(name=str(folder_of(request.param)), max_length=12))
     torch.manual_seed(0)
-    manifest = Manifest("toy", {}, 0, LABELS.n_labels, len(TEXTS), "data", {})
+    manifest = Manifest("toy", {}, 0, LABELS.n_labels, len(TEXTS), "data", Details())
     return NeuralModel(manifest, LABELS, Network(encoder).eval(), tokenizer)
 
 
@@ -94,7 +95,9 @@ def test_saved_and_loaded(model: NeuralModel, tmp_path: Path) -> None:
     encoder, tokenizer = restore_encoder(reader.folder / "encoder", EncoderConfig(max_length=12))
     network = Network(encoder)
     load_weights(network, reader)
-    loaded = NeuralModel(reader.manifest, reader.labels(), network, tokenizer)
+    manifest, _, labels = reader.open(Settings, Details)
+    assert manifest == model.manifest
+    loaded = NeuralModel(manifest, labels, network, tokenizer)
     for k in (1, 4):
         ours, theirs = loaded.rank(TEXTS, k), model.rank(TEXTS, k)
         assert (ours.labels == theirs.labels).all()

@@ -9,7 +9,6 @@ torch = pytest.importorskip("torch", reason="the plan needs torch")
 
 from tests.tiny import build_tiny  # noqa: E402
 from xmtc.core.errors import ConfigError  # noqa: E402
-from xmtc.core.progress import Progress  # noqa: E402
 from xmtc.neural.encoder import EncoderConfig, load_encoder  # noqa: E402
 from xmtc.neural.plan import HeadSize, available_memory, plan_training  # noqa: E402
 from xmtc.neural.trainer import TrainConfig  # noqa: E402
@@ -21,14 +20,6 @@ LENGTHS = np.array([3, 10, 20, 7])
 def encoder(tmp_path_factory):
     folder = build_tiny("bert", tmp_path_factory.mktemp("encoder"), ["one two"])
     return load_encoder(EncoderConfig(name=str(folder), max_length=32))[0]
-
-
-class Told(Progress):
-    def __init__(self):
-        self.facts = []
-
-    def say(self, fact):
-        self.facts.append(fact)
 
 
 def plan(encoder, dense=1000, table=0, activations=30, n_encoders=1, **train):
@@ -76,10 +67,8 @@ def test_draws_no_random_numbers_and_leaves_no_gradient(encoder):
     assert all(p.grad is None for p in encoder.parameters())
 
 
-def test_tells_in_one_line(encoder):
-    told = Told()
-    plan(encoder).tell(told, 2**34)
-    (line,) = told.facts
+def test_describes_itself_in_one_line(encoder):
+    line = plan(encoder).describe(2**34)
     assert "\n" not in line
     assert "16.0 GiB are free" in line
     assert "million parameters" in line
@@ -95,7 +84,7 @@ def test_tells_in_one_line(encoder):
 )
 def test_refuses_with_what_to_change(encoder, sizes, advice):
     with pytest.raises(ConfigError, match=advice):
-        plan(encoder, **sizes).tell(Told(), 1000)
+        plan(encoder, **sizes).check(1000)
 
 
 def test_memory_of_this_machine():

@@ -27,7 +27,7 @@ class Trainable(Predictive):
 
     @abstractmethod
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return the sum of the loss over a batch and the count to divide it by; the trainer divides, over processes."""
+        """Return the sum of the loss over a batch and the count to divide it by, which the trainer does."""
 
 
 class Embedder(nn.Module, ABC):

@@ -19,13 +19,12 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
 from xmtc.core.held_out import hold_out
 from xmtc.core.labels import LabelSet
+from xmtc.core.metrics import Propensity, dev_scorer
 from xmtc.core.progress import Progress
-from xmtc.core.propensity import Propensity
 from xmtc.core.storage import Details, Epoch, Manifest
 from xmtc.core.texts import Texts
 from xmtc.features.tokens import tokenize_once
 from xmtc.neural.batches import Inputs
-from xmtc.neural.dev import scorer
 from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, load_encoder
 from xmtc.neural.network import Trainable
 from xmtc.neural.optimizer import Group, Plateau
@@ -147,6 +146,7 @@ def prepare(
         )
         for part in (corpus, dev)
     )
-    score = scorer(dev, labels, manifest.n_documents, config.train.metric, config.propensity)
+    aligned = dev.align(labels)
+    score = dev_scorer(aligned.Y, aligned.labels.counts, manifest.n_documents, config.train.metric, config.propensity)
     data = TrainingData(inputs, corpus.Y[:, : labels.n_labels].tocsr())
     return Prepared(manifest, labels, corpus, encoder, tokenizer, data, (dev_inputs, score), dev, config, progress)

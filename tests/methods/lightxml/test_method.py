@@ -19,7 +19,6 @@ from xmtc.core.partition import Partition  # noqa: E402
 from xmtc.core.progress import Progress  # noqa: E402
 from xmtc.features.tokens import tokenize  # noqa: E402
 from xmtc.methods.lightxml import method as lightxml  # noqa: E402
-from xmtc.neural import prepare  # noqa: E402
 from xmtc.neural.batches import Inputs  # noqa: E402
 from xmtc.neural.encoder import EncoderConfig, load_encoder  # noqa: E402
 
@@ -362,7 +361,7 @@ def test_says_what_it_takes_and_refuses_what_cannot_fit(encoders, monkeypatch):
     told = Told()
     xmtc.train(small_corpus(), "lightxml", settings(encoders), progress=told)
     assert any("million parameters; training takes about" in fact for fact in told.facts)
-    monkeypatch.setattr(prepare, "available_memory", lambda: 10_000)
+    monkeypatch.setattr("xmtc.neural.plan.available_memory", lambda: 10_000)
     with pytest.raises(ConfigError, match=r"training would take about .* are free: "):
         xmtc.train(small_corpus(), "lightxml", settings(encoders))
 

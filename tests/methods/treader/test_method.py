@@ -16,9 +16,7 @@ from xmtc.core.config import merge  # noqa: E402
 from xmtc.core.errors import ConfigError, DataError  # noqa: E402
 from xmtc.core.progress import Progress  # noqa: E402
 from xmtc.features.tokens import tokenize  # noqa: E402
-from xmtc.methods.treader import method as treader  # noqa: E402
 from xmtc.neural import trainer  # noqa: E402
-from xmtc.neural.batches import Inputs  # noqa: E402
 
 TOPICS = ["sugar", "fish", "steel", "milk", "wine", "coal", "grain", "silk", "salt", "oil"]
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -80,7 +78,7 @@ class Spy:
 
     def __init__(self, monkeypatch):
         self.data = self.dev = self.more = None
-        monkeypatch.setattr(treader, "fit", self)
+        monkeypatch.setattr("xmtc.neural.prepare.fit", self)
 
     def __call__(self, network, groups, data, config, *, dev, **more):
         self.data, self.dev, self.more = data, dev, more
@@ -96,7 +94,7 @@ def test_no_document_teaches_itself(settings, monkeypatch, vectors):
     seen = Spy(monkeypatch)
     config = merge(settings, {"neighbours": {"vectors": vectors}, "train": {"epochs": 1}})
     model = xmtc.train(corpus, "treader", config)
-    scopes, Y = seen.data.tokens.scopes, seen.data.Y
+    scopes, Y = seen.data.inputs.scopes, seen.data.Y
     assert len(scopes) == Y.shape[0]
     own = [label.startswith("own") for label in model.labels.ids]
     met = 0
@@ -116,7 +114,7 @@ def test_dev_documents_are_not_among_the_neighbours(settings, monkeypatch):
     seen = Spy(monkeypatch)
     corpus = documents()
     model = xmtc.train(corpus, "treader", merge(settings, {"train": {"epochs": 1, "dev_fraction": 0.2}}))
-    assert len(model.teacher.ids) == 48 == len(seen.data.tokens)
+    assert len(model.teacher.ids) == 48 == len(seen.data.inputs)
     assert len(seen.dev[0].scopes) == 12
     texts = set(model.teacher.ids)
     assert len(texts) == 48
@@ -127,12 +125,12 @@ def test_dev_documents_are_not_among_the_neighbours(settings, monkeypatch):
 
 def test_loss_against_loops(model):
     corpus = documents(6, seed=9)
-    tokens = model.read(corpus.texts)
-    batch = Inputs(tokens, model.network.encoder.layout).collate(range(6), corpus.align(model.labels).Y)
+    inputs = model.read(corpus.texts)
+    batch = inputs.collate(range(6), corpus.align(model.labels).Y)
     total, count = model.network.loss(batch)
     expected = 0.0
     for i in range(6):
-        alone = Inputs(tokens, model.network.encoder.layout).collate([i])
+        alone = inputs.collate([i])
         for label in range(model.labels.n_labels):
             logit = model.network.score(alone, label).item()
             right = label in batch.positives[batch.starts[i] : batch.starts[i + 1]].tolist()
@@ -148,12 +146,12 @@ def test_votes_of_the_scope_against_loops(settings, tmp_path):
     slope, constant = network.vote.line.tolist()
     assert slope != 0  # it learns
     assert constant != 0
-    tokens = model.read(corpus.texts)
+    inputs = model.read(corpus.texts)
     ranking = model.rank(corpus.texts, model.labels.n_labels)
     voted = 0
     for i in range(6):
-        alone = Inputs(tokens, network.encoder.layout).collate([i])
-        weights = dict(zip(*(values.tolist() for values in tokens.scopes[i]), strict=True))
+        alone = inputs.collate([i])
+        weights = dict(zip(*(values.tolist() for values in inputs.scopes[i]), strict=True))
         text = network._read(alone)
         expected = []
         for label in range(model.labels.n_labels):
@@ -173,13 +171,13 @@ def test_votes_of_the_scope_against_loops(settings, tmp_path):
 
 def test_scopes_are_labels_of_neighbours_and_their_parents(model):
     texts = documents(8, seed=4).texts
-    tokens = model.read(texts)
+    inputs = model.read(texts)
     teacher, labels = model.teacher, model.labels
-    found = teacher.search(texts, tokens)
+    found = teacher.search(texts, inputs.tokens)
     for i in range(8):
         expected = {int(entry) for row in found.rows[i] if row >= 0 for entry in teacher.Y[int(row)].indices}
         expected |= {parent for entry in expected for parent in labels.parents[entry]}
-        entries, weights = tokens.scopes[i]
+        entries, weights = inputs.scopes[i]
         assert entries.tolist() == sorted(expected)
         np.testing.assert_allclose(weights, 1 / len(expected), rtol=1e-6)
 

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from tests.neural.toys import LAYOUT
 from xmtc.features.tokens import Tokens
+from xmtc.methods.treader.inputs import TaughtBatch, TaughtInputs
 from xmtc.methods.treader.reading import Attention, Branch, DualReader, PoolConfig, ReaderConfig, Reading, ScopeReader
 from xmtc.methods.treader.scopes import Scopes
-from xmtc.neural.batches import Batch, Inputs
 
 WIDTH, HEADS, LENGTH, M = 12, 3, 6, 4
 READINGS: list[Reading] = ["none", "mmhsa+r", "mhsa+r", "mhsa+r+mmhsa", "mmhsa+mhsa", "mmhsa+r+mhsa"]
@@ -183,12 +183,12 @@ DESCRIPTIONS = torch.tensor([[1, 2, 3, 4], [5, -1, -1, -1], [6, 7, -1, -1], [2, 
 SCOPES: list[list[tuple[int, float]]] = [[(0, 0.5), (2, 0.25), (3, 0.25)], [], [(1, 1.0)], [(1, 0.5), (4, 0.5)]]
 
 
-def batch(rows: list[int]) -> Batch:
+def batch(rows: list[int]) -> TaughtBatch:
     entries = np.array([entry for scope in SCOPES for entry, _ in scope], np.int32)
     weights = np.array([weight for scope in SCOPES for _, weight in scope], np.float32)
     scopes = Scopes(entries, weights, np.cumsum([0, *map(len, SCOPES)]))
-    tokens = Tokens(np.arange(1, 9, dtype=np.int32), np.arange(0, 10, 2), scopes)
-    return Inputs(tokens, LAYOUT).collate(rows)
+    tokens = Tokens(np.arange(1, 9, dtype=np.int32), np.arange(0, 10, 2))
+    return TaughtInputs(tokens, LAYOUT, scopes).collate(rows)
 
 
 @pytest.mark.parametrize("sparse", [True, False])
@@ -230,12 +230,9 @@ def test_scopes_that_are_all_empty() -> None:
 
 def test_batches_carry_scopes() -> None:
     found = batch([3, 1, 0])
-    assert found.scope is not None
-    assert found.scope_starts is not None
     assert found.scope.tolist() == [1, 4, 0, 2, 3]
-    assert found.scope_weights.tolist() == [0.5, 0.5, 0.5, 0.25, 0.25]  # type: ignore[union-attr]
+    assert found.scope_weights.tolist() == [0.5, 0.5, 0.5, 0.25, 0.25]
     assert found.scope_starts.tolist() == [0, 2, 2, 5]
     moved = found.to(torch.device("cpu"))
+    assert isinstance(moved, TaughtBatch)
     assert torch.equal(moved.scope, found.scope)
-    plain = Inputs(Tokens(np.array([1], np.int32), np.array([0, 1])), LAYOUT).collate([0])
-    assert plain.to(torch.device("cpu")).scope is None

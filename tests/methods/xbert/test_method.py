@@ -331,7 +331,7 @@ def test_a_mended_command_needs_no_flag(settings, wrong, told, tmp_path, monkeyp
 
 
 def test_what_does_not_fit_is_refused_before_anything_is_kept(settings, tmp_path, monkeypatch):
-    monkeypatch.setattr("xmtc.methods.xbert.matcher.available_memory", lambda: 1000)
+    monkeypatch.setattr("xmtc.neural.plan.available_memory", lambda: 1000)
     with pytest.raises(XmtcError, match="training would take about"):
         xmtc.train(documents(), "xbert", settings, out=tmp_path / "m")
     assert not any(tmp_path.iterdir())

@@ -10,7 +10,7 @@ import typer
 from xmtc.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from xmtc.core.metrics import Propensity
+    from xmtc.core.propensity import Propensity
 
 
 class Truth(str, Enum):
@@ -57,7 +57,7 @@ def parse_numbers(text: str, option: str, example: str) -> list[float]:
 def parse_propensity(text: str | None) -> Propensity | None:
     """Read "A,B"; None leaves the choice to the model."""
     from xmtc.core.config import build
-    from xmtc.core.metrics import Propensity
+    from xmtc.core.propensity import Propensity
 
     if text is None:
         return None

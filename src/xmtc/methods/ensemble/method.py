@@ -26,7 +26,7 @@ from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Details, FolderReader, Manifest, write_folder
 
 METHOD = "ensemble"
-_DEPTH = 100  # labels that each member puts forward; METHODS 1.8: the published ensembles join top-100 lists
+_DEPTH = 100  # labels that each member puts forward; the published ensembles join top-100 lists
 
 
 class EnsembleConfig(Settings):

@@ -15,13 +15,11 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from xmtc.core.errors import ConfigError, nearest
+from xmtc.core.metrics import dev_scorer
 from xmtc.core.progress import SILENT, Progress
-from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Epoch
 from xmtc.features.tokens import Tokens
 from xmtc.methods.xbert.matcher import ClusterMatcher, RateConfig
-from xmtc.methods.xbert.matching import score_clusters
 from xmtc.methods.xbert.stages import finish_stage
 from xmtc.neural.batches import Inputs
 from xmtc.neural.devices import build_accelerator
@@ -78,12 +76,5 @@ def train_matcher(
 
 
 def cluster_scorer(targets: sp.csr_matrix, metric: str) -> Score:
-    """Return a function from a ranking of clusters to a metric, in percent; an unknown metric is refused at once."""
-
-    def score(ranking: Ranking) -> dict[str, Any]:
-        return score_clusters(ranking, targets)
-
-    known = score(Ranking.from_csr(targets, 1))
-    if metric not in known:
-        raise ConfigError(f"train.metric: no metric {metric!r}.{nearest(metric, known)}")
-    return lambda ranking: float(score(ranking)[metric])
+    """Return a function from a ranking of clusters to a metric, in percent; raise for an unknown metric at once."""
+    return dev_scorer(targets, np.ones(targets.shape[1], dtype=np.int64), targets.shape[0], metric)
