@@ -24,7 +24,7 @@ from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderReader, Manifest, write_folder
 
 METHOD = "ensemble"
-_DEPTH = 100  # labels that each member puts forward; METHODS 1.8: the published ensembles join top-100 lists
+_DEPTH = 100  # labels that each member ranks: docs/CONVENTIONS.md, "Score combination"
 
 
 def join(members: Sequence[Model], rule: Rule = "mean", weights: Sequence[float] | None = None) -> EnsembleModel:
