@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "__init__": {"core", "api"},
     "__main__": {"app"},
 }
-CORE_PACKAGES = {"numpy", "scipy", "pydantic", "safetensors", "tomli"}
+CORE_PACKAGES = {"numpy", "scipy", "pydantic", "safetensors"}
 NEURAL_PACKAGES = {"torch", "transformers", "accelerate"}
 NEURAL_ROOMS = {"neural", "methods"}
 VAGUE = {"utils", "util", "common", "base", "helpers", "helper", "misc"}
@@ -96,7 +96,7 @@ def fits_core(target: str) -> bool:
     package = target.split(".")[0]
     if package == "safetensors":  # its torch side is not for core
         return target == "safetensors.numpy"
-    return package in CORE_PACKAGES or package in sys.stdlib_module_names or package == "tomllib"
+    return package in CORE_PACKAGES or package in sys.stdlib_module_names
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -17,11 +17,17 @@ from packaging.utils import canonicalize_name
 
 import xmtc
 from xmtc import api
+from xmtc.catalogue import open_method
 from xmtc.core.config import build, merge, read_toml
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(xmtc.__file__).parent
 PROJECT = read_toml(ROOT / "pyproject.toml")["project"]
+PINS = [
+    Requirement(line)
+    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    if line and not line.startswith("#")
+]
 RECIPES = [path.relative_to(PACKAGE / "recipes") for path in sorted((PACKAGE / "recipes").rglob("*.toml"))]
 
 
@@ -71,7 +77,7 @@ def test_recipe_is_valid(path: Path) -> None:
     assert settings, "a recipe that sets nothing"
     if method != "linear":
         pytest.importorskip("torch", reason="neural methods need torch")
-    config = build(importlib.import_module(api.METHODS[method]).Config, settings)
+    config = build(open_method(method).Config, settings)
     held = config.model_dump(mode="json")
     assert merge(held, settings) == held, "the config holds something else"
 
@@ -81,10 +87,14 @@ def test_published_propensities() -> None:
     assert api.read_recipe("linear/wiki-500k")[1]["propensity"] == {"A": 0.5, "B": 0.4}
 
 
+def test_every_pin_is_one_version_for_every_python() -> None:
+    names = [pin.name for pin in PINS]
+    assert names == sorted({canonicalize_name(name) for name in names})
+    assert [str(pin) for pin in PINS if pin.marker or [part.operator for part in pin.specifier] != ["=="]] == []
+
+
 def test_every_dependency_is_pinned() -> None:
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    pins = [Requirement(line) for line in lines if line and not line.startswith("#")]
-    here = {canonicalize_name(pin.name): pin for pin in pins if pin.marker is None or pin.marker.evaluate()}
+    here = {pin.name: pin for pin in PINS}
     assert needed() - here.keys() == set()
     for requirement in declared():
         pin = here.get(canonicalize_name(requirement.name))

@@ -7,7 +7,7 @@ them. Recipes are TOML files of the same shape; `--set a.b=c` wins over a recipe
 from __future__ import annotations
 
 import json
-import sys
+import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -15,11 +15,6 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from xmtc.core.errors import ConfigError, nearest
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 
 class Settings(BaseModel):

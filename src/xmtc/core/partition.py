@@ -40,7 +40,7 @@ class Partition:
         return self.order[self.starts[cluster] : self.starts[cluster + 1]]
 
     def matrix(self) -> sp.csr_matrix:
-        """Return the (items × clusters) matrix of ones that METHODS calls C."""
+        """Return the (items × clusters) indicator matrix, C in docs/CONVENTIONS.md, "Clustering"."""
         n = len(self.parents)
         return sp.csr_matrix(
             (np.ones(n, np.float32), self.parents.astype(np.int32), np.arange(n + 1, dtype=np.int64)),

@@ -24,7 +24,7 @@ Combiner = Literal[
     "l1-hinge", "l2-hinge", "l3-hinge", "log-l1-hinge", "log-l2-hinge", "log-l3-hinge", "sigmoid", "noop"
 ]
 
-# name → (transform, power, combiner); docs/CONVENTIONS.md, "Score combination"
+# name → (transform, power, combiner): docs/CONVENTIONS.md, "Score combination"
 _HINGE, _SIGMOID, _RAW = 0, 1, 2
 _MULTIPLY, _ADD, _CHILD_ONLY = 0, 1, 2
 _COMBINERS: dict[str, tuple[int, int, int]] = {

@@ -1,9 +1,9 @@
 """One-vs-all squared-hinge classifiers for the children of one tree node, by dual coordinate descent.
 
-For every label: min ½‖w − w₀‖² + C Σ max(0, 1 − y w·x)² (Hsieh et al. 2008), where w₀ is zero but for the
-bias (`offset`), and C may depend on how many documents the label has (`rare`). Up to `LANES` siblings that share their
-rows are solved together (see lanes.py). Enters: rows of a feature matrix whose last column is the bias; leaves: the
-weights that survive pruning, sorted by feature. Knows no tree.
+For every label: min ½‖w − w₀‖² + C Σ max(0, 1 − y w·x)² (Hsieh et al. 2008; docs/CONVENTIONS.md, "Solver"), where w₀
+is zero but for the bias (`offset`), and C may depend on how many documents the label has (`rare`). Up to `LANES`
+siblings that share their rows are solved together (see lanes.py). Enters: rows of a feature matrix whose last column is
+the bias; leaves: the weights that survive pruning, sorted by feature. Knows no tree.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from xmtc.features.clustering import plan as cluster_plan
 
 
 def test_cluster_numbers_of_the_papers():
-    # METHODS 1.5: LightXML's rule gives these numbers of clusters for a limit of 100
+    # docs/CONVENTIONS.md, "Clustering": LightXML's rule gives these numbers of clusters for a limit of 100
     for n_labels, n_clusters in ((3_956, 64), (13_330, 256), (30_938, 512), (501_070, 8_192), (670_091, 8_192)):
         plan = cluster_plan.plan_halves(n_labels, 100)
         assert len(cluster_plan.bounds(n_labels, plan)) - 1 == len(plan) + 1 == n_clusters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SHOWN = ("precision=0.95", "precision=0.9", "precision=0.8", "f1")  # targets whose thresholds are told
 
 
-class Method(str, Enum):
+class Method(StrEnum):
     """How a curve from scores to probabilities is fitted."""
 
     isotonic = "isotonic"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from xmtc.core.propensity import Propensity
 
 
-class Truth(str, Enum):
+class Truth(StrEnum):
     """Which labels count as true."""
 
     all = "all"

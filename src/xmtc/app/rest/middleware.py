@@ -85,7 +85,7 @@ class Door:
         while body.more and not body.gone:
             try:
                 part = await asyncio.wait_for(body.part(), deadline - time.monotonic())
-            except asyncio.TimeoutError:
+            except TimeoutError:
                 body.more = False  # nobody waits for the rest
                 raise ProblemError(408, f"the body did not come within {self._timeout:g} s; send it faster") from None
             if len(body.content) + len(part) > MAX_BODY:
@@ -142,7 +142,7 @@ class _Body:
         try:
             while self.more and left > 0:
                 left -= len(await asyncio.wait_for(self.part(), deadline - time.monotonic()))
-        except asyncio.TimeoutError:
+        except TimeoutError:
             return
 
     async def replay(self) -> Message:

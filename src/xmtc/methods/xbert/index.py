@@ -62,7 +62,7 @@ def choose_vectors(labels: LabelSet, config: IndexConfig, progress: Progress = S
 
 
 def count_clusters(n_labels: int, config: IndexConfig, progress: Progress = SILENT) -> int:
-    """Return K (docs/CONVENTIONS.md, "Clustering"); never more than there are labels."""
+    """Return K (docs/CONVENTIONS.md, "Clustering"), at most the number of labels."""
     wanted = config.count
     if wanted is None:
         if config.rule == "even":

@@ -1,0 +1,96 @@
+"""What sources say of the docs, and what the docs say of the sources, exists.
+
+Sources refer to a page as `docs/DATA.md`, to a section of it as `docs/CONVENTIONS.md, "Metrics"`. Pages name files and
+folders by their path under src/xmtc, or from the root of the repository (tests/, benchmarks/, docs/, src/).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "xmtc"
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+SOURCES = sorted(path for room in ("src", "tests", "benchmarks") for path in (ROOT / room).rglob("*.py"))
+FROM_ROOT = {"src", "tests", "benchmarks", "docs"}
+CONVENTIONS = [
+    "Formats",
+    "TF-IDF",
+    "Label vectors",
+    "Clustering",
+    "Solver",
+    "Score combination",
+    "Metrics",
+    "Calibration",
+]
+
+_PAGE = re.compile(r'\b(docs/(?:[\w-]+/)*[\w-]+\.md)(?:,(?:\s|#)+"([^"]+)")?')
+_HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
+_FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"(?<![\w./*-])((?:[\w*-]+/)+[\w*-]+\.py)\b")
+_QUOTED = re.compile(r"`([^`\s]+)`")
+
+
+def headings(page: str) -> set[str]:
+    """Titles of a page's sections; lines of code that begin with # are none."""
+    return set(_HEADING.findall(_FENCED.sub("", page)))
+
+
+def stale_references(text: str) -> Iterator[str]:
+    """References to pages and sections that do not exist."""
+    for page, section in _PAGE.findall(text):
+        if not (ROOT / page).is_file():
+            yield page
+        elif section and section not in headings((ROOT / page).read_text(encoding="utf-8")):
+            yield f"{page}, {section!r}"
+
+
+def stale_paths(page: str) -> Iterator[str]:
+    """Files and folders of the sources that a page names and that do not exist; * stands for any part of a name."""
+    quoted = _QUOTED.findall(page)
+    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir()} | FROM_ROOT
+    folders = [word for word in quoted if re.fullmatch(r"(?:[\w-]+/)+", word) and word.split("/")[0] in rooms]
+    for path in sorted({*_FILE.findall(page), *folders}):
+        start = ROOT if path.split("/")[0] in FROM_ROOT else PACKAGE
+        if not any(start.glob(path.rstrip("/"))):
+            yield path
+    for name in sorted({word for word in quoted if re.fullmatch(r"\w+\.py", word)}):
+        if not any(source.name == name for source in SOURCES):
+            yield name
+
+
+def test_references_to_docs_lead_somewhere() -> None:
+    found = [
+        f"{source.relative_to(ROOT)}: {reference}"
+        for source in SOURCES
+        if source != Path(__file__)  # its own examples are stale
+        for reference in stale_references(source.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_paths_in_docs_exist(page: Path) -> None:
+    assert list(stale_paths(page.read_text(encoding="utf-8"))) == []
+
+
+def test_conventions_have_their_sections() -> None:
+    page = (ROOT / "docs" / "CONVENTIONS.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (.+)$", page, re.MULTILINE) == CONVENTIONS
+
+
+def test_a_stale_reference_is_found() -> None:
+    text = '(docs/DATA.md), docs/NONE.md; docs/CONVENTIONS.md, "Metrics"; docs/CONVENTIONS.md,\n    # "Weather"'
+    assert list(stale_references(text)) == ["docs/NONE.md", "docs/CONVENTIONS.md, 'Weather'"]
+
+
+def test_a_stale_path_is_found() -> None:
+    page = (
+        "`core/labels.py`, `core/label_*.py`, tests/test_docs.py, tests/test_none.py, `linear/fast`, `core/`, `data/x/`"
+    )
+    assert list(stale_paths(page)) == ["core/label_*.py", "data/x/", "tests/test_none.py"]
+    assert list(stale_paths("`labels.py` and `stickers.py`")) == ["stickers.py"]
