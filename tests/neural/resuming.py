@@ -18,7 +18,7 @@ from tests.neural.toys import Toy, documents, run
 from xmtc.core.progress import SILENT, Progress
 from xmtc.neural.optimizer import Plateau
 
-STANDING_STILL = (documents(20, seed=1).tokens, lambda ranking: 1.0)  # dev, and the score of whatever is ranked
+STANDING_STILL = (documents(20, seed=1).inputs, lambda ranking: 1.0)  # dev, and the score of whatever is ranked
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "flat": ("flat", {}),

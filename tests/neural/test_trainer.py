@@ -36,10 +36,10 @@ def same(ours: dict[str, Tensor], theirs: dict[str, Tensor], atol: float = 0.0) 
 def test_learns(kind: str) -> None:
     network = Toy(kind, dropout=0.1)
     data = documents()
-    curve = run(network, epochs=20, dev=(data.inputs.tokens, precision(data)))
-    assert [entry["epoch"] for entry in curve] == list(range(20))
-    assert curve[-1]["loss"] < curve[0]["loss"] / 2
-    assert max(entry["dev"] for entry in curve) >= 90
+    curve = run(network, epochs=20, dev=(data.inputs, precision(data)))
+    assert [entry.epoch for entry in curve] == list(range(20))
+    assert curve[-1].loss < curve[0].loss / 2
+    assert max(entry.dev for entry in curve) >= 90
     assert not network.training
 
 
@@ -68,7 +68,8 @@ def test_steps_are_those_of_a_plain_loop(clip: float | None) -> None:
 def test_accumulation_equals_one_big_batch(kind: str, parts: int) -> None:
     whole, split = Toy(kind), Toy(kind)
     curve = run(whole, dev=None)
-    assert run(split, dev=None, accumulate=parts) == [pytest.approx(entry, abs=1e-5) for entry in curve]
+    again = [entry.to_json() for entry in run(split, dev=None, accumulate=parts)]
+    assert again == [pytest.approx(entry.to_json(), abs=1e-5) for entry in curve]
     assert same(weights(split), weights(whole), atol=1e-5)
 
 
@@ -95,8 +96,8 @@ class Scores:
 def test_best_epoch_is_kept() -> None:
     network = Toy()
     scores = Scores(network, 10, 30, 30, 20)
-    curve = run(network, epochs=4, dev=(documents().inputs.tokens, scores))
-    assert [entry["dev"] for entry in curve] == [10, 30, 30, 20]
+    curve = run(network, epochs=4, dev=(documents().inputs, scores))
+    assert [entry.dev for entry in curve] == [10, 30, 30, 20]
     assert same(weights(network), scores.seen[1])  # the first of the best
     assert not same(weights(network), scores.seen[3])
 
@@ -105,14 +106,14 @@ def test_without_dev_the_last_epoch_is_kept() -> None:
     network = Toy()
     curve = run(network, epochs=3, dev=None)
     assert len(curve) == 3
-    assert all("dev" not in entry for entry in curve)
+    assert all(entry.dev is None for entry in curve)
 
 
 @pytest.mark.parametrize(("patience", "epochs"), [(1, 2), (2, 6), (None, 9)])
 def test_early_stopping(patience: int | None, epochs: int) -> None:
     network = Toy()
     scores = Scores(network, 10, 9, 11, 12, 12, 11, 99, 1, 1)
-    curve = run(network, epochs=9, patience=patience, dev=(documents().inputs.tokens, scores))
+    curve = run(network, epochs=9, patience=patience, dev=(documents().inputs, scores))
     assert len(curve) == epochs
 
 
@@ -133,7 +134,7 @@ def test_rates_fall_when_dev_stands_still(plateau: Plateau | None, factors: list
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trainer, "take_step", listen)
-        dev = (documents().inputs.tokens, scores)
+        dev = (documents().inputs, scores)
         run(network, epochs=6, schedule="constant", dev=dev, plateau=plateau)
     assert rates[::11] == pytest.approx([0.02 * factor for factor in factors])
 
@@ -142,7 +143,7 @@ def test_a_stopped_run_is_not_gone_on_with(tmp_path: Path) -> None:
     for _ in range(2):
         network = Toy()
         scores = Scores(network, 10, 9, 99)
-        assert len(run(network, tmp_path, epochs=3, patience=1, dev=(documents().inputs.tokens, scores))) == 2
+        assert len(run(network, tmp_path, epochs=3, patience=1, dev=(documents().inputs, scores))) == 2
 
 
 @pytest.mark.parametrize(("start", "every"), [(0, 1), (1, 3), (1, 100)])
@@ -169,9 +170,9 @@ def test_average_is_the_mean_of_saved_weights(start: int, every: int) -> None:
 def test_dev_sees_the_average_and_training_goes_on_without_it() -> None:
     network, plain = Toy(), Toy()
     scores = Scores(network, 1, 2)
-    run(network, dev=(documents().inputs.tokens, scores), average_from=0, average_every=1)
+    run(network, dev=(documents().inputs, scores), average_from=0, average_every=1)
     seen = Scores(plain, 1, 2)
-    run(plain, dev=(documents().inputs.tokens, seen))
+    run(plain, dev=(documents().inputs, seen))
     assert same(weights(network), scores.seen[1])
     assert not same(scores.seen[1], seen.seen[1])
     other = Toy()
@@ -191,9 +192,9 @@ def test_log_and_checkpoints(tmp_path: Path) -> None:
     assert [line["step"] for line in steps] == list(range(1, 23))
     assert [line["epoch"] for line in steps] == [0] * 11 + [1] * 11
     for entry, line in zip(curve, epochs, strict=True):
-        losses = [step["loss"] for step in steps if step["epoch"] == entry["epoch"]]
-        assert entry["loss"] == line["loss"] == pytest.approx(np.mean(losses))
-        assert entry["dev"] == line["dev"]
+        losses = [step["loss"] for step in steps if step["epoch"] == entry.epoch]
+        assert entry.loss == line["loss"] == pytest.approx(np.mean(losses))
+        assert entry.dev == line["dev"]
     kept = sorted(path.name for path in tmp_path.iterdir())
     assert kept == ["log.jsonl", "run.json", "step-000000021", "step-000000022"]
     assert {path.suffix for path in tmp_path.rglob("step-*/*")} == {".safetensors", ".json"}
@@ -308,7 +309,7 @@ def test_what_no_group_names_stays_and_holds_no_gradient() -> None:
     before = copy.deepcopy(network.words.state_dict())
     groups = [Group(list(network.head.parameters()), 0.02)]
     dev = documents(20, seed=1)
-    fit(network, groups, data, TrainConfig(epochs=1), dev=(dev.tokens, precision(dev)), seed=0)
+    fit(network, groups, data, TrainConfig(epochs=1), dev=(dev.inputs, precision(dev)), seed=0)
     assert same(network.words.state_dict(), before)
     assert all(parameter.grad is None for parameter in network.parameters())
 
@@ -316,7 +317,7 @@ def test_what_no_group_names_stays_and_holds_no_gradient() -> None:
 def test_one_document() -> None:
     network, data = Toy("cluster"), documents(1)
     curve = fit(network, network.groups(), data, TrainConfig(epochs=2), dev=None, seed=0)
-    assert curve[1]["loss"] < curve[0]["loss"]
+    assert curve[1].loss < curve[0].loss
 
 
 def test_network_sees_training_batches_in_training_mode() -> None:

@@ -104,7 +104,7 @@ def run(network: Toy, partial: Path | None = None, **settings: Any) -> list[dict
         data,
         TrainConfig(**{"epochs": 2, "batch_size": 4, **settings}),
         **{
-            "dev": (dev.tokens, precision(dev)),
+            "dev": (dev.inputs, precision(dev)),
             "seed": SEED,
             "partial": partial,
             "skips_parameters": network.kind == "skips",

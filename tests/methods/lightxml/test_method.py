@@ -319,8 +319,8 @@ def test_static_arms_train_save_and_reload(encoders, negatives, tmp_path):
     config = settings(encoders, **merge(over, {"train": {"epochs": 16}}))
     corpus = small_corpus()
     model = xmtc.train(corpus, "lightxml", config, dev=corpus, out=tmp_path / "model")
-    assert len(model.manifest.details["curve"]) == 16
-    assert [("dev" in entry) for entry in model.manifest.details["curve"]] == [False] * 8 + [True] * 8
+    assert len(model.manifest.details.curve) == 16
+    assert [(entry.dev is not None) for entry in model.manifest.details.curve] == [False] * 8 + [True] * 8
     assert xmtc.evaluate(model, corpus, intervals=False)["R@5"] > 60
     again = xmtc.load(tmp_path / "model")
     texts = list(corpus.texts)

@@ -139,8 +139,8 @@ def ensemble(settings):
 
 
 def test_members_are_vectors_times_seeds(ensemble):
-    members = ensemble.manifest.details["members"]
-    assert [(m["vectors"], m["seed"]) for m in members] == [("text", 10), ("text", 11), ("pifa", 10), ("pifa", 11)]
+    members = ensemble.manifest.details.members
+    assert [(m.vectors, m.seed) for m in members] == [("text", 10), ("text", 11), ("pifa", 10), ("pifa", 11)]
     assert len({member.partition.parents.tobytes() for member in ensemble.members}) > 1
 
 
@@ -426,7 +426,7 @@ def test_labels_without_text_are_clustered_by_their_documents(settings):
     heard = Heard()
     config = merge(settings, {"match": {"kind": "linear"}, "cluster": {"vectors": ["text", "pifa"], "seeds": 2}})
     model = xmtc.train(documents(named=False), "xbert", config, progress=heard)
-    assert [m["vectors"] for m in model.manifest.details["members"]] == ["pifa", "pifa"]
+    assert [m.vectors for m in model.manifest.details.members] == ["pifa", "pifa"]
     assert "the labels have no text: they are clustered by the words of their documents (pifa)" in heard.facts
 
 
