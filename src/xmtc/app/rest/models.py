@@ -43,7 +43,7 @@ class LoadedModel:
         self.hierarchy = any(self.labels.parents)
         self.batcher: Batcher[SuggestJob] = Batcher(name, partial(answer_jobs, name, self.model, metrics), queue)
 
-    def facts(self) -> dict[str, object]:
+    def describe(self) -> dict[str, object]:
         """Return what GET /v1/models says of it."""
         manifest = self.model.manifest
         return {
@@ -52,7 +52,7 @@ class LoadedModel:
             "n_labels": self.labels.n_labels,
             "n_documents": manifest.n_documents,
             "calibrated": self.calibrated,
-            "explains": hasattr(self.model, "explain"),
+            "explains": True,  # every model of texts does
             "hierarchy": self.hierarchy,
         }
 
