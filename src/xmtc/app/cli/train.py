@@ -21,11 +21,12 @@ def train(
         typer.Option(
             "--method",
             metavar="METHOD",
-            help="linear (the default without --recipe), lightxml, aplc, mexml, xbert or treader.",
+            help="One of {methods}; linear is the default without --recipe.",
         ),
     ] = None,
     recipe: Annotated[
-        str | None, typer.Option("--recipe", metavar="RECIPE", help="Name of a recipe, or path of a TOML file.")
+        str | None,
+        typer.Option("--recipe", metavar="RECIPE", help="Name of a recipe, listed below, or path of a TOML file."),
     ] = None,
     settings: Annotated[
         list[str] | None,
