@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from tests.app.conftest import fails, write_lines, xmtc
-from xmtc import api
+from xmtc import __version__, api
+from xmtc.app.details import training_curves
 from xmtc.app.report import page as html_report
 from xmtc.app.report.analysis import (
     draw_differences,
@@ -19,7 +20,6 @@ from xmtc.app.report.analysis import (
     judge,
     measure_reliability,
     score_labels,
-    training_curves,
 )
 from xmtc.app.report.comparison import short_names
 from xmtc.app.report.examples import mark_words
@@ -106,11 +106,17 @@ def test_it_shows_what_was_measured(page: Path, model: Path, data: Path) -> None
     assert "sugar" in found.text["labels"]
     assert "First label right" in found.text["examples"]
     assert "not calibrated" in found.text["reliability"]
-    facts = found.text["settings"]
+    settings = found.text["settings"]
     assert all(
-        part in facts for part in ("tree.trees", str(data), "A = 0.55", "120", api.read_corpus(data).fingerprint())
+        part in settings for part in ("tree.trees", str(data), "A = 0.55", "120", api.read_corpus(data).fingerprint())
     )
     assert found.tags.count("svg") == found.tags.count("figcaption") == 3
+
+
+def test_it_names_the_version_and_the_commit(page: Path) -> None:
+    repository = Path(__file__).resolve().parents[3]
+    commit = r" commit [0-9a-f]{12}( with local changes)?" if (repository / ".git").exists() else ""
+    assert re.search(rf"xmtc{re.escape(__version__)}{commit}Python\d", read(page).text["settings"])
 
 
 def test_the_same_measurement_gives_the_same_bytes(page: Path, model: Path, data: Path, tmp_path: Path) -> None:
