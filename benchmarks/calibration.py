@@ -87,7 +87,7 @@ def measure(run: Run, folder: Path, model: Path) -> dict[str, Any]:
         ranking = calibration.apply(test_ranking, test.labels)
         assert ranking.probabilities is not None
         errors[method] = _errors(ranking, ranking.probabilities, right, test)
-        chosen = calibration.tradeoff.find(f"precision={LIMITS['target']}", DEPTH)
+        chosen = calibration.thresholds.find(f"precision={LIMITS['target']}", DEPTH)
         on_dev = {"dev_precision": chosen.precision, "dev_recall": chosen.recall}
         thresholds[method] = {"value": chosen.value, **on_dev, **_held(ranking, chosen.value, test)}
     low, high = LIMITS["precision"]

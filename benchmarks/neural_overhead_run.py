@@ -29,7 +29,7 @@ from xmtc.neural.batches import Batch, collate, order_batches
 from xmtc.neural.encoder import Encoder, TokenLayout, load_encoder
 from xmtc.neural.optimizer import RowSparseAdamW
 from xmtc.neural.prepare import NeuralConfig
-from xmtc.neural.schedule import factor
+from xmtc.neural.optimizer import factor
 from xmtc.neural.trainer import Group, TrainConfig, TrainingData, fit
 
 _SEED = 0

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from xmtc.api import read_corpus
 from xmtc.core.corpus import Corpus
+from xmtc.core.held_out import DEV_FRACTION, DEV_LIMIT
 from xmtc.core.labels import LabelSet
 from xmtc.core.texts import Texts
 from xmtc.data.read import splits
 
-HELD_OUT = {"fraction": 0.05, "most": 4000, "seed": 0}
+HELD_OUT = {"fraction": DEV_FRACTION, "most": DEV_LIMIT, "seed": 0}
 _NOTE = "dev was held out of train, and no method, linear included, trains on it; the dev ranking says which rows"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from xmtc.api import calibrate, compare, ensemble, evaluate, load, read_corpus, suggest, train, update
+    from xmtc.api import calibrate, compare, ensemble, evaluate, load, read_corpus, train, update
     from xmtc.core.corpus import Corpus
     from xmtc.core.errors import XmtcError
     from xmtc.core.explanation import Explanation
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from xmtc.core.model import Model
     from xmtc.core.partition import LabelTree, Partition
     from xmtc.core.ranking import Ranking
+    from xmtc.core.steering import suggest
 
 # name → module; loaded on first use, so that `import xmtc` stays quick
 _PUBLIC = {
@@ -26,7 +27,7 @@ _PUBLIC = {
     "compare": "xmtc.api",
     "ensemble": "xmtc.api",
     "calibrate": "xmtc.api",
-    "suggest": "xmtc.api",
+    "suggest": "xmtc.core.steering",
     "update": "xmtc.api",
     "Partition": "xmtc.core.partition",
     "LabelTree": "xmtc.core.partition",

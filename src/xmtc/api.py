@@ -1,57 +1,57 @@
-"""The functions that everything above uses: read_corpus, train, load, evaluate; and ensemble.
+"""The functions that everything above uses: read_corpus, train, load, evaluate, compare, ensemble, update, calibrate.
 
-Command line, server and benchmarks call these and nothing below. Knows no terminal; which methods and recipes exist is
-`xmtc.catalogue`'s.
+Command line, server and benchmarks train and load through these. Knows no terminal; which methods and recipes exist is
+the catalogue's business. What only one function needs is imported there, so that training loads nothing else.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xmtc.catalogue import METHODS, open_method, read_recipe, read_settings, uses_dev
+from xmtc.catalogue import METHODS, list_recipes, open_method, read_recipe, read_settings, uses_dev
 from xmtc.core import metrics
-from xmtc.core.calibration import DEPTH, check_method, fit_calibration
-from xmtc.core.calibration.curves import CurveMethod
-from xmtc.core.calibration.model import CalibratedModel, add_calibration, find_threshold, uncalibrated, with_calibration
 from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
-from xmtc.core.ensemble import Rule
 from xmtc.core.errors import ConfigError, DataError, ModelError, XmtcError
-from xmtc.core.held_out import find_unseen
-from xmtc.core.metrics import bootstrap
-from xmtc.core.model import Model
+from xmtc.core.method import Updatable
+from xmtc.core.model import Composed, Model, Staged
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.rank_corpus import n_features, rank_corpus, rank_in_stages
 from xmtc.core.ranking import Ranking
 from xmtc.core.run_folder import check_out, drop_unbegun, partial_folder
-from xmtc.core.steering import suggest
 from xmtc.core.storage import FolderReader, check_addable, check_target
 from xmtc.data.read import read_corpus
 
+if TYPE_CHECKING:
+    from xmtc.core.calibration import CalibratedModel, CurveMethod
+    from xmtc.core.ensemble import Rule
+
 __all__ = [
     "METHODS",
+    "TrainingRun",
     "calibrate",
     "check_out",
     "compare",
     "ensemble",
     "evaluate",
-    "find_threshold",
+    "list_recipes",
     "load",
     "n_features",
+    "prepare_run",
     "rank_corpus",
     "rank_in_stages",
     "read_corpus",
     "read_recipe",
     "read_settings",
-    "suggest",
     "train",
     "update",
     "uses_dev",
 ]
+_ENSEMBLE = "ensemble"  # joins models of the catalogue's methods, and so is none of them
 
 
 def train(
@@ -71,48 +71,103 @@ def train(
 
     method: one of METHODS ("linear" if neither it nor a recipe is given). config: nested settings of the method, over
     the recipe's. recipe: a name such as "linear/one-tree", or the path of a TOML file; it names its method. dev:
-    documents to stop early or choose by, for methods that do. resume: go on where an interrupted run stopped, or
-    return the finished model of the same settings, data and seed.
+    documents to stop early or choose by, for methods that do. resume: continue an interrupted run, or return the
+    finished model of the same settings, data and seed.
     """
-    if not isinstance(corpus, Corpus):
-        raise DataError(f"train takes a Corpus, as read_corpus gives it; got {type(corpus).__name__}")
+    run = prepare_run(method, config, recipe=recipe, out=out, seed=seed, resume=resume, overwrite=overwrite)
+    return run.start(corpus, dev, progress)
+
+
+def prepare_run(
+    method: str | None = None,
+    config: Mapping[str, Any] | Settings | None = None,
+    *,
+    recipe: str | Path | None = None,
+    out: str | Path | None = None,
+    seed: int = 0,
+    resume: bool = False,
+    overwrite: bool = False,
+) -> TrainingRun:
+    """Check everything that `train` can refuse before it sees documents; the arguments are those of `train`."""
     if not isinstance(seed, int) or not 0 <= seed < 2**32:
         raise ConfigError(f"seed must be a whole number from 0 to 4294967295; got {seed!r}")
     method, settings = read_settings(method, config, recipe)
-    corpus = corpus.compact()
     if out is not None:
         check_out(out, resume=resume, overwrite=overwrite)
-        if resume and Path(out).exists():
-            return _finished(out, method, settings, corpus, dev, seed, progress)
-    partial = None if out is None else partial_folder(out)
-    if partial is not None and not resume:
-        shutil.rmtree(partial, ignore_errors=True)
-    begun = partial is not None and partial.exists()  # by a run that may still be going on
-    try:
-        model: Model = open_method(method).train(
-            corpus, settings, dev=dev, seed=seed, progress=progress, partial=partial
-        )
-    except XmtcError:
-        if partial is not None and not begun:
-            drop_unbegun(partial)  # so that the command can be given again, mended
-        raise
-    if out is not None:
-        progress.stage("saving")
-        model.save(out, overwrite=overwrite)
-        shutil.rmtree(partial_folder(out), ignore_errors=True)
-    return model
+    return TrainingRun(method, settings, None if out is None else Path(out), seed, resume, overwrite)
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """A training whose settings and output folder were checked, once; `prepare_run` makes one."""
+
+    method: str
+    settings: Settings
+    out: Path | None
+    seed: int
+    resume: bool
+    overwrite: bool
+
+    @property
+    def uses_dev(self) -> bool:
+        """Whether training chooses by dev documents."""
+        return uses_dev(self.method, self.settings)
+
+    def start(self, corpus: Corpus, dev: Corpus | None = None, progress: Progress = SILENT) -> Model:
+        """Train, save the model if there is an output folder, and return it."""
+        if not isinstance(corpus, Corpus):
+            raise DataError(f"train takes a Corpus, as read_corpus gives it; got {type(corpus).__name__}")
+        corpus, out = corpus.compact(), self.out
+        if out is not None and self.resume and out.exists():
+            return self._finished(out, corpus, dev, progress)
+        partial = None if out is None else partial_folder(out)
+        if partial is not None and not self.resume:
+            shutil.rmtree(partial, ignore_errors=True)
+        begun = partial is not None and partial.exists()  # by a run that may still be going on
+        try:
+            model = open_method(self.method).train(
+                corpus, self.settings, dev=dev, seed=self.seed, progress=progress, partial=partial
+            )
+        except XmtcError:
+            if partial is not None and not begun:
+                drop_unbegun(partial)  # so that the command can be given again, corrected
+            raise
+        if out is not None:
+            progress.stage("saving")
+            model.save(out, overwrite=self.overwrite)
+            shutil.rmtree(partial_folder(out), ignore_errors=True)
+        return model
+
+    def _finished(self, out: Path, corpus: Corpus, dev: Corpus | None, progress: Progress) -> Model:
+        """The model in `out`, if it is what this run would make."""
+        model = load(out)
+        old = model.manifest
+        wanted = (self.method, self.settings.model_dump(mode="json"), self.seed, corpus.fingerprint())
+        chosen_by = dev.fingerprint() if dev is not None and self.uses_dev else None
+        if (old.method, old.config, old.seed, old.data) != wanted or old.details.dev != chosen_by:
+            raise ConfigError(
+                f"{out} holds a model of other settings, data or seed; choose another folder or --overwrite"
+            )
+        progress.say(f"{out} is finished already, with the same settings, data and seed: nothing to do")
+        return model
 
 
 def load(folder: str | Path) -> Model:
     """Load a model from its folder; a cut, altered or newer one is refused."""
     reader = FolderReader(folder)
-    if reader.manifest.method == "ensemble":
-        from xmtc.methods import ensemble as joined
+    model: Model
+    if reader.method == _ENSEMBLE:
+        from xmtc.methods.ensemble import load as load_ensemble
 
-        return with_calibration(joined.load(reader, load), reader)
-    if reader.manifest.method not in METHODS:
-        raise ModelError(f"{folder} was made by method {reader.manifest.method!r}, which this version of xmtc lacks")
-    model: Model = open_method(reader.manifest.method).load(reader)
+        model = load_ensemble(reader, load)
+    elif reader.method in METHODS:
+        model = open_method(reader.method).load(reader)
+    else:
+        raise ModelError(f"{folder} was made by method {reader.method!r}, which this version of xmtc lacks")
+    if reader.text("calibration.json") is None:
+        return model
+    from xmtc.core.calibration import with_calibration
+
     return with_calibration(model, reader)
 
 
@@ -158,7 +213,7 @@ def compare(
     *,
     rankings: Mapping[str, Ranking] | None = None,
     progress: Progress = SILENT,
-) -> bootstrap.Comparison:
+) -> metrics.Comparison:
     """Compare named models on one corpus with the first of them, by a paired bootstrap over documents.
 
     rankings: what `rank_corpus` gave for this corpus, by model, five labels deep or more, where they are known already.
@@ -179,7 +234,7 @@ def compare(
             propensity=used,
         )
     progress.stage("scoring")
-    return replace(bootstrap.compare(found), propensity={"A": used.A, "B": used.B, "N": first.manifest.n_documents})
+    return replace(metrics.compare(found), propensity={"A": used.A, "B": used.B, "N": first.manifest.n_documents})
 
 
 def ensemble(
@@ -226,12 +281,14 @@ def update(
         raise ConfigError(f"retire takes a list of labels; got the string {retire!r}: put it in a list")
     if isinstance(budget, bool) or not isinstance(budget, (int, float)) or not 0 <= budget <= 1:
         raise ConfigError(f"budget must be a share from 0 to 1; got {budget!r}")
-    check_update(model)
+    method = check_update(model)
     if out is not None:
         check_target(out, overwrite=overwrite)
-    method = open_method(model.manifest.method)
-    updated: Model = method.update(uncalibrated(model), corpus, base, retire, budget, progress)
-    if model is not uncalibrated(model):
+    from xmtc.core.calibration import uncalibrated
+
+    plain = uncalibrated(model)
+    updated = method.update(plain, corpus, base=base, retire=retire, budget=budget, progress=progress)
+    if model is not plain:
         progress.say("the updated model is not calibrated, since its scores are others; calibrate it again")
     if out is not None:
         progress.stage("saving")
@@ -239,21 +296,25 @@ def update(
     return updated
 
 
-def check_update(model: Model) -> None:
-    """Refuse a model whose method cannot be updated."""
-    method = model.manifest.method
-    if method == "ensemble":
+def check_update(model: Model) -> Updatable[Any]:
+    """Return the method of a model that can be updated; raise for any other."""
+    name = model.manifest.method
+    if name == _ENSEMBLE:
         raise ModelError("an ensemble is not updated itself; update its linear members, then join them again")
-    if not hasattr(open_method(method), "update"):
-        raise ModelError(f"only linear models can be updated; this one is of method {method!r}: train it anew")
+    method = open_method(name)
+    if not isinstance(method, Updatable):
+        raise ModelError(f"only linear models can be updated; this one is of method {name!r}: train it anew")
+    return method
 
 
 def evaluate_stages(
     model: Model, corpus: Corpus, truth: metrics.TruthMode = "all", progress: Progress = SILENT
 ) -> dict[str, Any]:
-    """Measure what comes before the ranking, for models of several stages, which have `stages`; others give nothing."""
-    measure = getattr(uncalibrated(model), "stages", None)
-    return {} if measure is None else dict(measure(corpus, truth, progress))
+    """Measure what comes before the ranking, for models that rank in stages; others give nothing."""
+    from xmtc.core.calibration import uncalibrated
+
+    plain = uncalibrated(model)
+    return plain.rank_in_stages(corpus, 1, truth, progress)[1] if isinstance(plain, Staged) else {}
 
 
 def calibrate(
@@ -273,12 +334,22 @@ def calibrate(
     """
     if not isinstance(corpus, Corpus):
         raise DataError(f"calibrate takes a Corpus, as read_corpus gives it; got {type(corpus).__name__}")
+    from xmtc.core.calibration import (
+        DEPTH,
+        CalibratedModel,
+        add_calibration,
+        check_method,
+        fit_calibration,
+        uncalibrated,
+    )
+    from xmtc.core.held_out import find_unseen
+
     check_method(method)
     model = uncalibrated(model)
     if out is not None and not Path(out).exists():
         check_target(out)
     elif out is not None:
-        if FolderReader(out).manifest != model.manifest:
+        if not FolderReader(out).holds(model.manifest):
             raise ModelError(f"{out} holds another model than the one to calibrate; choose another folder")
         check_addable(out)
     ranker, unseen, source = find_unseen(model, corpus, _train_again, progress)
@@ -295,25 +366,13 @@ def calibrate(
 
 def _train_again(model: Model, corpus: Corpus, progress: Progress) -> Model:
     """A copy of a model, trained on another corpus by the same method, settings and seed."""
-    manifest, members = model.manifest, getattr(model, "members", ())
-    if manifest.method not in METHODS:
-        copies = [_train_again(uncalibrated(member), corpus, progress) for member in members]
+    from xmtc.core.calibration import uncalibrated
+
+    manifest = model.manifest
+    if manifest.method == _ENSEMBLE and isinstance(model, Composed):
+        copies = [_train_again(uncalibrated(member), corpus, progress) for member in model.members]
         return ensemble(copies, manifest.config["rule"], manifest.config["weights"])
     return train(corpus, manifest.method, manifest.config, seed=manifest.seed, progress=progress)
-
-
-def _finished(
-    out: str | Path, method: str, config: Settings, corpus: Corpus, dev: Corpus | None, seed: int, progress: Progress
-) -> Model:
-    """The model in `out`, if it is what this run would make."""
-    model = load(out)
-    old = model.manifest
-    wanted = (method, config.model_dump(mode="json"), seed, corpus.fingerprint())
-    chosen_by = dev.fingerprint() if dev is not None and uses_dev(method, config) else None
-    if (old.method, old.config, old.seed, old.data) != wanted or old.details.get("dev", chosen_by) != chosen_by:
-        raise ConfigError(f"{out} holds a model of other settings, data or seed; choose another folder or --overwrite")
-    progress.say(f"{out} is finished already, with the same settings, data and seed: nothing to do")
-    return model
 
 
 def _propensity(model: Model) -> metrics.Propensity:

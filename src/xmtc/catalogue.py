@@ -10,17 +10,9 @@ from typing import Any
 
 from xmtc.core.config import Settings, build, merge, read_toml
 from xmtc.core.errors import ConfigError, nearest
+from xmtc.core.method import Method
 
-# name → module with Config, train and load, and uses_dev where settings decide that; imported when used
-METHODS = {
-    "linear": "xmtc.methods.linear",
-    "lightxml": "xmtc.methods.lightxml",
-    "aplc": "xmtc.methods.aplc",
-    "mexml": "xmtc.methods.mexml",
-    "xbert": "xmtc.methods.xbert",
-    "treader": "xmtc.methods.treader",
-}
-_WITHOUT_DEV = frozenset({"linear"})
+METHODS = ("linear", "lightxml", "aplc", "mexml", "xbert", "treader")  # packages of `xmtc.methods`, imported when used
 
 
 def read_settings(
@@ -47,12 +39,11 @@ def read_settings(
 
 def read_recipe(recipe: str | Path) -> tuple[str, dict[str, Any]]:
     """Return the method and the settings of a recipe, given by name ("linear/one-tree") or by path."""
-    folder = Path(str(files("xmtc") / "recipes"))
-    path = folder / f"{recipe}.toml"
+    path = _recipes() / f"{recipe}.toml"
     if not path.is_file():
         path = Path(recipe)
         if not path.is_file():
-            known = [str(p.relative_to(folder).with_suffix("").as_posix()) for p in sorted(folder.rglob("*.toml"))]
+            known = list_recipes()
             hint = nearest(str(recipe), known) or f" Known: {', '.join(known)}."
             raise ConfigError(f"no recipe {str(recipe)!r}.{hint}")
     settings = read_toml(path)
@@ -65,13 +56,24 @@ def read_recipe(recipe: str | Path) -> tuple[str, dict[str, Any]]:
 
 def uses_dev(method: str, config: Settings | None = None) -> bool:
     """Say whether a method, with these settings if given, stops early or chooses by dev documents; others need none."""
-    asked = getattr(open_method(method), "uses_dev", None)
-    return method not in _WITHOUT_DEV if asked is None or config is None else bool(asked(config))
+    opened = open_method(method)
+    return opened.uses_dev(opened.Config() if config is None else config)
 
 
-def open_method(name: str) -> Any:
-    """Return a method's module, imported now."""
+def list_recipes() -> list[str]:
+    """Return the names of all recipes that come with the package, such as "linear/one-tree"."""
+    folder = _recipes()
+    return [path.relative_to(folder).with_suffix("").as_posix() for path in sorted(folder.rglob("*.toml"))]
+
+
+def open_method(name: str) -> Method[Any]:
+    """Return a method by its name; its package is imported now."""
     if name not in METHODS:
         hint = nearest(name, METHODS) or f" Known: {', '.join(METHODS)}."
         raise ConfigError(f"unknown method {name!r}.{hint}")
-    return import_module(METHODS[name])
+    method: Method[Any] = import_module(f"xmtc.methods.{name}").METHOD
+    return method
+
+
+def _recipes() -> Path:
+    return Path(str(files("xmtc") / "recipes"))

@@ -10,7 +10,7 @@ from xmtc.core.errors import DataError
 from xmtc.core.held_out import find_unseen, hold_out, is_training_corpus
 from xmtc.core.labels import Concept, LabelSet
 from xmtc.core.progress import Progress
-from xmtc.core.storage import Manifest
+from xmtc.core.storage import Details, Manifest
 
 
 def corpus(n: int) -> Corpus:
@@ -47,12 +47,12 @@ class Trained:
     """What is known of a model by its manifest and labels."""
 
     labels: LabelSet
-    manifest: Manifest
+    manifest: Manifest[Details]
 
 
 def trained(on: Corpus, **details: Any) -> Any:
     config = {"train": {"dev_fraction": 0.2}} if details else {}
-    return Trained(on.labels, Manifest("some", config, 4, on.labels.n_labels, len(on), "", details))
+    return Trained(on.labels, Manifest("some", config, 4, on.labels.n_labels, len(on), "", Details(**details)))
 
 
 def test_other_documents_are_unseen_as_they_are() -> None:
@@ -66,7 +66,7 @@ def test_what_training_held_out_is_found_again() -> None:
     """Of the labelled documents, as every neural method does it, by the settings and seed of the model."""
     lists = [["a"], [], ["b"], ["a", "b"], []] * 20
     whole = Corpus.from_lists([f"text {i}" for i in range(100)], lists)
-    model = trained(whole, curve=[{"epoch": 1}])
+    model = trained(whole, curve=[{"epoch": 1, "loss": 0.5}])
     assert is_training_corpus(model, Corpus.from_lists(whole.texts, lists, concepts=[Concept("a", "with a name")]))
     same, held, source = find_unseen(model, whole, never)
     assert same is model
@@ -78,7 +78,7 @@ def test_what_training_held_out_is_found_again() -> None:
 def test_documents_of_a_model_that_had_others_as_dev_are_refused() -> None:
     whole = corpus(50)
     with pytest.raises(DataError, match="trained on all of these documents, and chosen by others"):
-        find_unseen(trained(whole, curve=[{"epoch": 1}], dev="0123"), whole, never)
+        find_unseen(trained(whole, curve=[{"epoch": 1, "loss": 0.5}], dev="0123"), whole, never)
 
 
 def test_where_nothing_was_held_out_a_copy_ranks_a_part() -> None:

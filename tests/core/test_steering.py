@@ -8,8 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import xmtc
-from xmtc.core.calibration import fit_calibration
-from xmtc.core.calibration.model import CalibratedModel
+from xmtc.core.calibration import CalibratedModel, fit_calibration
 from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.labels import Concept, LabelSet
 from xmtc.core.ranking import Ranking

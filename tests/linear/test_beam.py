@@ -170,7 +170,7 @@ def test_trees_stored_without_buckets_rank_the_same(problem, trained):
     old["entry_weights"] = trained.entry_weights.astype(np.float32)
     old["entry_starts"] = trained.entry_starts.astype(np.int64)
     old["entry_children"] = trained.entry_children.astype(np.uint16)
-    again = LinearTree.from_parts(old, trained.scalars())
+    again = LinearTree.restore(old, trained.shape)
     new, before = (search(tree, problem[0], SearchConfig(), 5) for tree in (trained, again))
     assert new.labels.tobytes() == before.labels.tobytes()
     assert new.scores.tobytes() == before.scores.tobytes()

@@ -129,7 +129,7 @@ def test_same_bytes_on_one_and_two_threads(problem, tree, negatives, monkeypatch
 
 def test_parts_round_trip(problem, tree):
     linear = train_tree(*problem, tree, TreeConfig(), SolverConfig(), SearchConfig())
-    again = LinearTree.from_parts(linear.arrays(), linear.scalars())
+    again = LinearTree.restore(linear.arrays(), linear.shape)
     config = SearchConfig()
     assert (
         search(again, problem[0], config, 5).labels.tobytes() == search(linear, problem[0], config, 5).labels.tobytes()

@@ -18,7 +18,7 @@ from xmtc.core.errors import ConfigError, ModelError
 from xmtc.core.progress import Progress
 from xmtc.neural import optimizer, trainer
 from xmtc.neural.batches import Batch, collate, order_batches
-from xmtc.neural.schedule import Plateau
+from xmtc.neural.optimizer import Plateau
 from xmtc.neural.trainer import Group, TrainConfig, fit
 
 KINDS = ["flat", "cluster", "skips"]

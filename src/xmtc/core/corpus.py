@@ -112,6 +112,13 @@ class Corpus:
         held[np.random.default_rng(seed).permutation(len(self))[:n_held]] = True
         return self.take(np.flatnonzero(~held)), self.take(np.flatnonzero(held))
 
+    def labelled_rows(self) -> NDArray[np.int64]:
+        """Return the rows of documents that have a label; raise if none has one, for then nothing can be learnt."""
+        rows = np.flatnonzero(np.diff(self.Y[:, : self.labels.n_labels].tocsr().indptr))
+        if len(rows) == 0:
+            raise DataError("no document has a label; there is nothing to learn")
+        return rows
+
     def compact(self) -> Corpus:
         """Return this corpus with the labels that have documents first, and those that have none as concepts.
 

@@ -1,6 +1,7 @@
 """Held-out documents: the part of a training corpus that is never trained on.
 
-Knows no method: training a copy of a model is handed down by api.py.
+A corpus, or a model with the corpus of its training, enters; documents that were not trained on leave. Knows no method:
+`api` passes the function that trains a copy of a model.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ from xmtc.core.errors import DataError
 from xmtc.core.model import Model
 from xmtc.core.progress import SILENT, Progress
 
-_FRACTION = 0.05  # of train, where a method has no setting of its own
-_MOST = 4000  # documents held out at most
+DEV_FRACTION = 0.05  # of the training documents, unless a setting says otherwise
+DEV_LIMIT = 4000  # documents held out at most
 
 
 def hold_out(corpus: Corpus, fraction: float, seed: int, progress: Progress = SILENT) -> tuple[Corpus, Corpus]:
-    """Return (train, dev): a seeded part of train is held out, never trained on; of one document, it is both."""
+    """Split a training corpus into (train, dev) by a seed; dev has at most DEV_LIMIT documents.
+
+    A corpus of one document is both.
+    """
     if len(corpus) == 1:
         return corpus, corpus
-    kept, held = corpus.split(min(fraction, _MOST / len(corpus)), seed)
+    kept, held = corpus.split(min(fraction, DEV_LIMIT / len(corpus)), seed)
     progress.say(f"dev: {len(held):,} of the {len(corpus):,} training documents are held out")
     return kept, held
 
@@ -42,15 +46,15 @@ def find_unseen(
     manifest = model.manifest
     if not is_training_corpus(model, corpus):
         return model, corpus, "given for it"
-    if manifest.details.get("dev") is not None:
+    if manifest.details.dev is not None:
         raise DataError(
             "the model was trained on all of these documents, and chosen by others, given as dev; give those, or any "
             "that it was not trained on"
         )
     labelled = corpus.take(np.flatnonzero(np.diff(corpus.Y.indptr)))  # training holds out some of these
-    kept, held = hold_out(labelled, manifest.config.get("train", {}).get("dev_fraction", _FRACTION), manifest.seed)
+    kept, held = hold_out(labelled, manifest.config.get("train", {}).get("dev_fraction", DEV_FRACTION), manifest.seed)
     part = f"{len(held):,} of the {len(corpus):,} training documents"
-    if manifest.details.get("curve"):  # a curve of dev scores: training had dev documents
+    if manifest.details.curve:  # a curve of dev scores: training had dev documents
         progress.say(f"dev: {part}, which training held out")
         return model, held, "held out of training"
     progress.say(f"dev: {part}; a copy of the model is trained without them, and ranks them")

@@ -1,32 +1,37 @@
-"""Model: what every method returns from training. An untrained model cannot exist."""
+"""Model: what every method returns from training, and what only some models can do. An untrained model cannot exist."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 
+from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError, ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
+from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
-from xmtc.core.storage import Manifest
+from xmtc.core.storage import Details, Manifest
 from xmtc.core.texts import Texts
+
+if TYPE_CHECKING:
+    from xmtc.core.metrics import TruthMode
 
 Documents = Sequence[str] | sp.csr_matrix  # texts, or features if the model was trained on features
 
 
 def check_k(k: object) -> None:
-    """Refuse a number of labels that is none."""
+    """Raise unless k is a positive integer."""
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
         raise ModelError(f"k must be a whole number of at least 1; got {k!r}")
 
 
 def pack_texts(documents: Documents) -> Texts:
-    """Return the texts that a model is to rank, read once; one string, a matrix and what is no text are refused."""
+    """Pack the texts that a model is asked to rank; raise for one string, a matrix, or anything but strings."""
     if isinstance(documents, str) or sp.issparse(documents):
         got = "one string" if isinstance(documents, str) else "a matrix"
         raise ModelError(f"this model ranks texts: give a list of strings; got {got}")
@@ -44,7 +49,7 @@ class Model(Protocol):
         """The labels it ranks, with their names and training counts."""
 
     @property
-    def manifest(self) -> Manifest:
+    def manifest(self) -> Manifest[Details]:
         """How it was trained: method, settings, seed, number of documents."""
 
     def rank(self, documents: Documents, k: int = 5) -> Ranking:
@@ -55,3 +60,22 @@ class Model(Protocol):
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write the model folder, whole or not at all."""
+
+
+@runtime_checkable
+class Staged(Protocol):
+    """A model that ranks in stages, and can say how good the stages before the last are."""
+
+    def rank_in_stages(
+        self, corpus: Corpus, k: int = 5, truth: TruthMode = "all", progress: Progress = SILENT
+    ) -> tuple[Ranking, dict[str, Any]]:
+        """Rank a corpus and measure the earlier stages in the same pass."""
+
+
+@runtime_checkable
+class Composed(Protocol):
+    """A model that ranks by other models."""
+
+    @property
+    def members(self) -> Sequence[Model]:
+        """The models that rank together."""

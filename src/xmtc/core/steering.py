@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from xmtc.core.calibration.model import UNCALIBRATED, calibration_of
+from xmtc.core.calibration import UNCALIBRATED, calibration_of
 from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.labels import LabelSet
 from xmtc.core.model import Documents, Model, check_k

@@ -13,13 +13,16 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from xmtc.core.config import Settings
+from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ModelError
 from xmtc.core.labels import Concept, LabelSet
 
@@ -29,17 +32,75 @@ MANIFEST = "model.json"
 _LABELS = "labels.jsonl"
 
 
+class Record(BaseModel):
+    """Base of what `model.json` stores in a closed shape; only fields that were set are written."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields that were set, as `model.json` holds them."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+class Epoch(Record):
+    """One entry of a training curve."""
+
+    epoch: int  # from 0
+    loss: float
+    dev: float | None = None  # the dev score, where dev documents choose the epoch
+
+
+class Details(Record):
+    """What a model's method stores beside settings and arrays. Each method derives its own and adds its fields."""
+
+    features: int | None = None  # columns, for a model trained on features; None: it ranks texts
+    dev: str | None = None  # fingerprint of the dev documents that were given
+    curve: list[Epoch] = Field(default_factory=list)  # one entry per epoch, for methods that train in epochs
+
+
+D = TypeVar("D", bound=Details)
+D_co = TypeVar("D_co", bound=Details, covariant=True)
+C = TypeVar("C", bound=Settings)
+
+
 @dataclass(frozen=True)
-class Manifest:
+class Manifest(Generic[D_co]):
     """What `model.json` says of a model, besides its files and its own sha256."""
 
     method: str
-    config: dict[str, Any]
+    config: dict[str, Any]  # the method's settings
     seed: int
     n_labels: int
     n_documents: int  # training documents
     data: str  # fingerprint of the training corpus
-    details: dict[str, Any]  # what the method needs besides arrays
+    details: D_co
+
+    @staticmethod
+    def describe(
+        method: str, config: Settings, corpus: Corpus, seed: int, details: D, data: str | None = None
+    ) -> Manifest[D]:
+        """Describe a model that a method trains on a corpus; `data` is the corpus's fingerprint, if known."""
+        return Manifest(
+            method=method,
+            config=config.model_dump(mode="json"),
+            seed=seed,
+            n_labels=corpus.labels.n_labels,
+            n_documents=len(corpus),
+            data=corpus.fingerprint() if data is None else data,
+            details=details,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all fields as `model.json` holds them."""
+        return {**vars(self), "details": self.details.to_json()}
+
+
+class Saved(NamedTuple, Generic[C, D]):
+    """What every method reads first of a model folder."""
+
+    manifest: Manifest[D]
+    config: C
+    labels: LabelSet
 
 
 class FolderWriter:
@@ -69,14 +130,14 @@ class FolderWriter:
                 line = {key: value for key, value in vars(concept).items() if value and key != "id"}
                 file.write(f"{encode({**line, 'label': concept.id, 'count': count})}\n".encode())
 
-    def manifest(self, manifest: Manifest) -> None:
+    def manifest(self, manifest: Manifest[Details]) -> None:
         """Write `model.json`, last of all: a folder without it is no model."""
         files = {
             path.relative_to(self.folder).as_posix(): {"size": path.stat().st_size, "sha256": _sha256(path)}
             for path in sorted(self.folder.rglob("*"))
             if path.is_file()
         }
-        raw: dict[str, Any] = {"format": FORMAT, "read_by": READ_BY, **asdict(manifest), "files": files}
+        raw: dict[str, Any] = {"format": FORMAT, "read_by": READ_BY, **manifest.to_json(), "files": files}
         with self._open(MANIFEST) as file:
             file.write(_manifest_bytes(raw))
 
@@ -206,10 +267,9 @@ class FolderReader:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        raw = _read_manifest(self.folder)
-        files = raw.pop("files")
-        del raw["format"], raw["read_by"]
-        self.manifest = Manifest(**raw)
+        self._raw = _read_manifest(self.folder)
+        files = self._raw.pop("files")
+        del self._raw["format"], self._raw["read_by"]
         for name, facts in files.items():
             path = self.folder / PurePosixPath(name)
             if not path.is_file():
@@ -222,6 +282,31 @@ class FolderReader:
             if _sha256(path) != facts["sha256"]:
                 raise ModelError(f"{path} is altered: its sha256 is not the one in {MANIFEST}; copy the folder again")
         self._files = sorted(files)
+
+    @property
+    def method(self) -> str:
+        """The name of the method that made the model."""
+        return str(self._raw["method"])
+
+    def holds(self, manifest: Manifest[Details]) -> bool:
+        """Say whether this folder holds the model of a manifest."""
+        return self._raw == manifest.to_json()
+
+    def open(self, config: type[C], details: type[D]) -> Saved[C, D]:
+        """Read manifest, settings and labels; `config` and `details` are the method's own types."""
+        try:
+            checked = details.model_validate(self._raw["details"])
+            settings = config.model_validate(self._raw["config"])
+        except ValidationError as error:
+            place = ".".join(map(str, error.errors()[0]["loc"]))
+            raise ModelError(
+                f"{self.folder / MANIFEST} does not fit method {self.method!r}: {place}: {error.errors()[0]['msg']}; "
+                "train the model again, or load it with the version of xmtc that made it"
+            ) from None
+        manifest = Manifest(**{**self._raw, "details": checked})
+        with (self.folder / _LABELS).open(encoding="utf-8") as file:
+            labels = LabelSet.restore(map(_described, file), manifest.n_labels)
+        return Saved(manifest, settings, labels)
 
     def text(self, name: str) -> str | None:
         """Read a text file; None if the model has none of this name."""
@@ -237,11 +322,6 @@ class FolderReader:
         from safetensors.numpy import load_file
 
         return dict(load_file(self.folder / f"{name}.safetensors"))
-
-    def labels(self) -> LabelSet:
-        """Read the label set."""
-        with (self.folder / _LABELS).open(encoding="utf-8") as file:
-            return LabelSet.restore(map(_described, file), self.manifest.n_labels)
 
 
 def _described(line: str) -> tuple[Concept, int]:

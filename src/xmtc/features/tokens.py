@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +14,6 @@ from numpy.typing import NDArray
 from xmtc.core.cache import cached, key_of
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.texts import Texts
-
-if TYPE_CHECKING:  # scopes are made of neighbours, and these of tokens
-    from xmtc.methods.treader.scopes import Scopes
 
 Tokenize = Callable[[Sequence[str]], list[list[int]]]
 _BATCH = 1000  # texts a call
@@ -29,7 +25,6 @@ class Tokens:
 
     ids: NDArray[np.int32]
     offsets: NDArray[np.int64]
-    scopes: Scopes | None = None  # the labels that each document is read with, for a network that does so
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -13,15 +13,25 @@ them, zeros too: such rows are added up in SIMD lanes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
+from xmtc.core.storage import Record
 from xmtc.linear.solver import BlockWeights, Precision
+
+
+class TreeShape(Record):
+    """The numbers of a tree that are no arrays; a model's details hold them."""
+
+    depth: int
+    n_features: int  # without the bias, which is feature n_features
+    bias: float
 
 
 class Chunk(NamedTuple):
@@ -100,35 +110,46 @@ class LinearTree:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the array fields by name, for storage."""
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _SCALARS}
+        return {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
 
-    def scalars(self) -> dict[str, Any]:
-        """Return the other fields, for the manifest."""
-        return {name: getattr(self, name) for name in _SCALARS}
+    @property
+    def shape(self) -> TreeShape:
+        """The other fields, for the model's details."""
+        return TreeShape(depth=self.depth, n_features=self.n_features, bias=self.bias)
 
     @classmethod
-    def from_parts(cls, arrays: Mapping[str, Any], scalars: Mapping[str, Any]) -> LinearTree:
-        """Rebuild a tree from what `arrays` and `scalars` gave; trees stored without buckets get theirs."""
+    def restore(cls, arrays: Mapping[str, Any], shape: TreeShape) -> LinearTree:
+        """Rebuild a tree from its `arrays` and `shape`; trees stored without buckets get theirs."""
         added: dict[str, Any] = {}
         if "buckets" not in arrays:
             bounds = pairwise(arrays["feature_starts"].tolist())
-            buckets = [_buckets(arrays["features"][first:stop], scalars["n_features"]) for first, stop in bounds]
+            buckets = [_buckets(arrays["features"][first:stop], shape.n_features) for first, stop in bounds]
             added = {"bucket_starts": np.cumsum([0, *map(len, buckets)]), "buckets": np.concatenate(buckets)}
             for array in added.values():
                 array.setflags(write=False)
-        return cls(**arrays, **added, **scalars)
+        return cls(**arrays, **added, **dict(shape))
+
+    def leaf_of(self, label: int) -> int | None:
+        """Return the node that is a label's leaf; None if the tree lacks the label."""
+        places = np.flatnonzero(self.leaf_labels == label)
+        return None if len(places) == 0 else len(self.child_starts) - 1 + int(places[0])
 
     def path(self, label: int) -> list[int]:
         """Return the nodes from the root's child down to a label's leaf; empty if the tree lacks the label."""
-        places = np.flatnonzero(self.leaf_labels == label)
-        if len(places) == 0:
-            return []
-        node = len(self.child_starts) - 1 + int(places[0])
+        node = self.leaf_of(label) or 0
         nodes = []
         while node > 0:
             nodes.append(node)
             node = int(np.searchsorted(self.child_starts, node, side="right")) - 1
         return nodes[::-1]
+
+    def score(self, node: int, X: sp.csr_matrix) -> float:
+        """Return the raw score of a node's classifier (not the root's) on the one document of X."""
+        features, weights = self.weights_of(node)
+        dense = np.zeros(self.n_features + 1, dtype=np.float32)
+        dense[X.indices] = X.data
+        dense[-1] = self.bias
+        return float(dense[features] @ weights)
 
     def weights_of(self, node: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return one classifier: the features of a node (not the root) and their weights."""
@@ -147,9 +168,6 @@ class LinearTree:
         while low < n_inner:
             low, high = int(self.child_starts[low]), int(self.child_starts[high])
         return self.leaf_labels[low - n_inner : high - n_inner]
-
-
-_SCALARS = ("depth", "n_features", "bias")
 
 
 def finish(chunk: Chunk, n_children: int, precision: Precision) -> Chunk:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,17 +31,13 @@ class Batch:
     rows: Tensor  # (B,) numbers of the documents
     positives: Tensor  # labels of all documents, one after another
     starts: Tensor  # (B + 1,)
-    scope: Tensor | None = None  # label entries that documents are read with, one document's after another's
-    scope_weights: Tensor | None = None  # of each
-    scope_starts: Tensor | None = None  # (B + 1,)
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def to(self, device: torch.device) -> Batch:
+    def to(self, device: torch.device) -> Self:
         """Return the batch on a device."""
-        moved = {name: value.to(device, non_blocking=True) for name, value in vars(self).items() if value is not None}
-        return Batch(**moved)
+        return type(self)(*(value.to(device, non_blocking=True) for value in vars(self).values()))
 
     def dense_targets(self, n_labels: int) -> Tensor:
         """(B, n_labels) of zeros and ones; for small label sets only."""
@@ -52,6 +49,38 @@ class Batch:
         """Place in the batch of the document that each positive belongs to."""
         places = torch.arange(len(self), device=self.ids.device)
         return torch.repeat_interleave(places, self.starts.diff())
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What a network is fed of many documents: their tokens, padded as its encoder wants them.
+
+    A method whose network reads more than tokens derives from this and collates a batch of its own.
+    """
+
+    tokens: Tokens
+    layout: TokenLayout
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def collate(self, rows: Sequence[int] | NDArray[np.integer], Y: sp.csr_matrix | None = None) -> Batch:
+        """Pad the documents of `rows` and gather their labels, if there are any to learn from."""
+        rows = np.asarray(rows, dtype=np.int64)
+        documents = [self.tokens[int(row)] for row in rows]
+        width = max((len(document) for document in documents), default=1)
+        ids = np.full((len(rows), width), self.layout.pad_id, dtype=np.int64)
+        mask = np.zeros((len(rows), width), dtype=bool)
+        for i, document in enumerate(documents):
+            span = slice(width - len(document), width) if self.layout.pad_left else slice(0, len(document))
+            ids[i, span] = document
+            mask[i, span] = True
+        labels = [np.empty(0, np.int64)] * len(rows)
+        if Y is not None:
+            labels = [Y.indices[Y.indptr[row] : Y.indptr[row + 1]].astype(np.int64) for row in rows]
+        starts = np.cumsum([0, *(len(found) for found in labels)])
+        positives = np.concatenate([*labels, np.empty(0, np.int64)])
+        return Batch(*(torch.from_numpy(part) for part in (ids, mask, rows, positives, starts)))
 
 
 def order_batches(
@@ -81,29 +110,3 @@ def order_batches(
 def share(batch: NDArray[np.int64], rank: int, world: int) -> NDArray[np.int64]:
     """Return one rank's documents of a global batch."""
     return batch[rank::world]
-
-
-def collate(
-    rows: Sequence[int] | NDArray[np.integer], tokens: Tokens, layout: TokenLayout, Y: sp.csr_matrix | None = None
-) -> Batch:
-    """Pad the documents of `rows` and gather their labels, if there are any to learn from, and their scopes."""
-    rows = np.asarray(rows, dtype=np.int64)
-    documents = [tokens[int(row)] for row in rows]
-    width = max((len(document) for document in documents), default=1)
-    ids = np.full((len(rows), width), layout.pad_id, dtype=np.int64)
-    mask = np.zeros((len(rows), width), dtype=bool)
-    for i, document in enumerate(documents):
-        span = slice(width - len(document), width) if layout.pad_left else slice(0, len(document))
-        ids[i, span] = document
-        mask[i, span] = True
-    labels = [np.empty(0, np.int64)] * len(rows)
-    if Y is not None:
-        labels = [Y.indices[Y.indptr[row] : Y.indptr[row + 1]].astype(np.int64) for row in rows]
-    starts = np.cumsum([0, *(len(found) for found in labels)])
-    positives = np.concatenate([*labels, np.empty(0, np.int64)])
-    parts = [ids, mask, rows, positives, starts]
-    if tokens.scopes is not None:
-        entries, weights = zip(*(tokens.scopes[int(row)] for row in rows), strict=True)
-        parts += [np.concatenate(entries).astype(np.int64), np.concatenate(weights)]
-        parts.append(np.cumsum([0, *map(len, entries)]))
-    return Batch(*(torch.from_numpy(part) for part in parts))

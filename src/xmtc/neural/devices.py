@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs
@@ -10,6 +10,8 @@ from accelerate.state import AcceleratorState
 from torch import Tensor, nn
 
 from xmtc.core.errors import ConfigError
+from xmtc.neural.batches import Batch
+from xmtc.neural.network import Trainable
 
 Precision = Literal["fp32", "bf16", "fp16"]
 
@@ -17,14 +19,13 @@ Precision = Literal["fp32", "bf16", "fp16"]
 class LossOnly(nn.Module):
     """DistributedDataParallel hooks into forward: so forward is the loss."""
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(self, network: Trainable) -> None:
         super().__init__()
         self.network = network
 
-    def forward(self, batch: Any) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """(sum, count) of the network's loss."""
-        loss: tuple[Tensor, Tensor] = self.network.loss(batch)  # type: ignore[operator]
-        return loss
+        return self.network.loss(batch)
 
 
 def check_precision(precision: Precision) -> None:

@@ -1,34 +1,34 @@
 """Vectors of texts: what an encoder or a network makes of them, in the one loop that predicts.
 
-A network here has `embed(batch)`, a vector a text, and `rank_vectors(vectors, k)`, what it ranks by these.
+Texts, tokens or inputs enter; vectors leave, and with a network that ranks by them, rankings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from xmtc.core.cache import cached, key_of
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.texts import Texts
 from xmtc.features.tokens import Tokens, tokenize, tokenize_once
-from xmtc.neural.batches import Batch
-from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, TokenLayout, load_encoder
+from xmtc.neural.batches import Batch, Inputs
+from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, load_encoder
+from xmtc.neural.network import Embedder, Predictive
 from xmtc.neural.pooling import masked_mean
-from xmtc.neural.predictor import rank_tokens
+from xmtc.neural.predictor import rank_inputs
 
 
-def read_tokens(
-    network: nn.Module, tokens: Tokens, layout: TokenLayout, k: int, width: int | None, progress: Progress = SILENT
+def read_inputs(
+    network: Embedder, inputs: Inputs, k: int, width: int | None, progress: Progress = SILENT
 ) -> tuple[Ranking, NDArray[np.float32] | None]:
     """Rank documents and, in the same pass, keep their vectors of this width; None keeps none."""
-    watched = _Watched(network, len(tokens), width)
-    ranking = rank_tokens(watched, tokens, layout, k, progress=progress)
+    watched = _Watched(network, len(inputs), width)
+    ranking = rank_inputs(watched, inputs, k, progress=progress)
     return ranking, watched.vectors
 
 
@@ -49,7 +49,7 @@ def embed_texts(
 
 def mean_states(encoder: Encoder, tokens: Tokens, progress: Progress = SILENT) -> NDArray[np.float32]:
     """Return the mean of the encoder's last layer for each document: (documents, d)."""
-    vectors = read_tokens(_Mean(encoder), tokens, encoder.layout, 1, encoder.width, progress)[1]
+    vectors = read_inputs(_Mean(encoder), Inputs(tokens, encoder.layout), 1, encoder.width, progress)[1]
     assert vectors is not None
     return vectors
 
@@ -83,10 +83,10 @@ def spread_scale(encoder: Encoder) -> float:
     return 1 / max(1e-6, encoder.embed_words().weight.detach().std().item())
 
 
-class _Watched(nn.Module):
-    """A network whose vectors are kept as they pass by."""
+class _Watched(Predictive):
+    """A network whose vectors are kept as they pass by; only the predictor meets it."""
 
-    def __init__(self, network: Any, n: int, width: int | None) -> None:
+    def __init__(self, network: Embedder, n: int, width: int | None) -> None:
         super().__init__()
         self.network = network
         self.vectors = None if width is None else np.zeros((n, width), dtype=np.float32)
@@ -96,11 +96,10 @@ class _Watched(nn.Module):
         vectors = self.network.embed(batch)
         if self.vectors is not None:
             self.vectors[batch.rows.cpu().numpy()] = vectors.float().cpu().numpy()
-        ranked: tuple[Tensor, Tensor] = self.network.rank_vectors(vectors, k)
-        return ranked
+        return self.network.rank_vectors(vectors, k)
 
 
-class _Mean(nn.Module):
+class _Mean(Embedder):
     """An encoder as it was pretrained; ranks nothing."""
 
     def __init__(self, encoder: Encoder) -> None:

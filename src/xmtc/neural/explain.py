@@ -17,23 +17,24 @@ import torch
 from torch import Tensor
 
 from xmtc.neural.batches import Batch
+from xmtc.neural.network import Attending, Network
 
 _WORD = re.compile(r"\w+")
 _STEPS = 16
 
 
 def explain_words(
-    network: Any, batch: Batch, label: int, text: str, offsets: list[tuple[int, int]]
+    network: Network, batch: Batch, label: int, text: str, offsets: list[tuple[int, int]]
 ) -> tuple[tuple[int, int, float], ...]:
     """Return (start, end, weight) of the words of one text; a word's weight is the sum over its pieces.
 
-    Weights are the label's attention where the network has `attend(batch, label)` and that returns one (1, T).
+    Weights are the label's attention where the network attends to words.
     """
     was_training = network.training
     network.eval()
     try:
         with torch.no_grad():
-            attention = network.attend(batch, label) if hasattr(network, "attend") else None
+            attention = network.attend(batch, label) if isinstance(network, Attending) else None
         of_tokens = _push(network, batch, label) if attention is None else attention.flatten()
     finally:
         network.train(was_training)
@@ -48,7 +49,7 @@ def explain_words(
     return tuple((start, end, share) for (start, end), share in shares.items() if share != 0)
 
 
-def _push(network: Any, batch: Batch, label: int) -> Tensor:
+def _push(network: Network, batch: Batch, label: int) -> Tensor:
     """(T,): gradient × input of each token, the gradient averaged on the way."""
     pushes: list[Tensor] = []  # one a step: (tokens,)
     hook = None

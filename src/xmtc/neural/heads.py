@@ -1,21 +1,15 @@
-"""Heads: from a text's vector to scores of labels, and what they cost.
+"""Heads that several methods share: from a text's vector to scores of labels.
 
 Every loss is a (sum, count): the trainer divides, over all processes.
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from xmtc.neural.batches import Batch
-from xmtc.neural.candidates import Clusters
-
-# documents and labels, and what is added to their logits
-Votes: TypeAlias = tuple[Tensor, Tensor, Tensor]
 
 
 class FlatHead(nn.Module):
@@ -26,147 +20,26 @@ class FlatHead(nn.Module):
         self.output = nn.Linear(width, n_labels)
         nn.init.constant_(self.output.bias, initial_bias)
 
-    def loss(self, text: Tensor, batch: Batch, votes: Votes | None = None) -> tuple[Tensor, Tensor]:
-        """Σ over all (document, label) of BCE, and their number.
-
-        BCE(z, y) = softplus(z) − y z: so the (B, L) targets are never built.
-        """
-        logits = self._logits(text, votes)
-        total = F.softplus(logits).sum() - logits[batch.document_of_positive(), batch.positives].sum()
-        return total, torch.tensor(float(logits.numel()), device=logits.device)
-
-    def rank(self, text: Tensor, k: int, votes: Votes | None = None) -> tuple[Tensor, Tensor]:
-        """The k best labels and σ of their logits."""
-        scores, labels = self._logits(text, votes).topk(min(k, self.output.out_features), dim=1)
-        return labels, scores.sigmoid()
-
-    def score(self, text: Tensor, label: int, votes: Votes | None = None) -> Tensor:
-        """(B,) one label's logits."""
-        logits = text @ self.output.weight[label] + self.output.bias[label]
-        if votes is None:
-            return logits
-        documents, labels, values = votes
-        return logits.index_add(0, documents[labels == label], values[labels == label])
-
-    def _logits(self, text: Tensor, votes: Votes | None) -> Tensor:
-        """(B, L)."""
-        logits: Tensor = self.output(text)
-        return logits if votes is None else logits.index_put(votes[:2], votes[2].to(logits.dtype), accumulate=True)
-
-
-class VoteHead(nn.Module):
-    """What a text's scope says of its labels outright: each gets 10 (a w + b) on its logit, w being its weight there.
-
-    a and b are learnt, from 0; the factor lets them move as far as logits do at the rate of a network's weights.
-    """
-
-    def __init__(self, n_labels: int) -> None:
-        super().__init__()
-        self.n_labels = n_labels
-        self.line = nn.Parameter(torch.zeros(2))  # a, b
-
-    def forward(self, batch: Batch) -> Votes:
-        """Return the votes of all scopes of the batch, whose concepts without a logit have none."""
-        assert batch.scope is not None  # a network that counts votes is fed tokens with scopes
-        assert batch.scope_weights is not None
-        assert batch.scope_starts is not None
-        ranked = batch.scope < self.n_labels
-        rows = torch.arange(len(batch), device=batch.scope.device)
-        documents = torch.repeat_interleave(rows, batch.scope_starts.diff())[ranked]
-        return documents, batch.scope[ranked], 10 * (self.line[0] * batch.scope_weights[ranked] + self.line[1])
-
-
-class ClusterHead(nn.Module):
-    """LightXML's pair: a generator scores clusters and so recalls candidates, a discriminator ranks their labels.
-
-    The discriminator is a bottleneck and a table of label vectors (Eq. 4 without its sigmoid, as the authors' code
-    has it; `sigmoid` brings it back).
-    """
-
-    def __init__(
-        self,
-        width: int,
-        clusters: Clusters,
-        bottleneck: int,
-        shortlist: int,
-        initial_bias: float,
-        sigmoid: bool,
-        edge: bool = False,
-    ) -> None:
-        super().__init__()
-        self.clusters = clusters
-        self.shortlist = min(shortlist, clusters.n_clusters)  # clusters whose labels are candidates
-        self.sigmoid = sigmoid
-        self.edge = edge  # as the authors' code does, fill short rows of candidates with their last label
-        self.generator = nn.Linear(width, clusters.n_clusters)
-        nn.init.constant_(self.generator.bias, initial_bias)
-        self.bottleneck = nn.Linear(width, bottleneck)
-        self.table = nn.Embedding(clusters.n_labels, bottleneck, sparse=True)
-        nn.init.xavier_uniform_(self.table.weight)
-
     def loss(self, text: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Σ over documents of (mean BCE over candidates + mean BCE over clusters), and the number of documents.
+        """Σ over all (document, label) of BCE, and their number."""
+        logits: Tensor = self.output(text)
+        return bce_of_positives(logits, batch), torch.tensor(float(logits.numel()), device=logits.device)
 
-        Candidates are the labels of the generator's best clusters, chosen with its scores of this very step, and of
-        the clusters that hold positives; no gradient passes through the choice.
-        """
-        cluster_logits = self.generator(text)  # (B, K)
-        truth = self.clusters.truth(batch)  # (B, K) zeros and ones
-        recall = F.binary_cross_entropy_with_logits(cluster_logits, truth, reduction="none").mean(1)
-        chosen = self.clusters.choose(cluster_logits.detach(), self.shortlist, truth)
-        return self._ranking_loss(text, batch, chosen) + recall.sum(), _count(batch)
+    def rank(self, text: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """The k best labels and σ of their logits."""
+        return best_labels(self.output(text), k)
 
-    def recall_loss(self, text: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The generator's part alone."""
-        logits = self.generator(text)
-        losses = F.binary_cross_entropy_with_logits(logits, self.clusters.truth(batch), reduction="none")
-        return losses.mean(1).sum(), _count(batch)
-
-    def ranking_loss(self, text: Tensor, batch: Batch, cluster_logits: Tensor) -> tuple[Tensor, Tensor]:
-        """The discriminator's part alone, on candidates chosen by the given scores."""
-        chosen = self.clusters.choose(cluster_logits, self.shortlist, self.clusters.truth(batch))
-        return self._ranking_loss(text, batch, chosen), _count(batch)
-
-    def rank(self, text: Tensor, k: int, cluster_logits: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The k best labels of the shortlisted clusters by σ(label) · σ(cluster)."""
-        if cluster_logits is None:
-            cluster_logits = self.generator(text)
-        chosen = self.clusters.choose(cluster_logits, self.shortlist)
-        labels, cluster_of = self.clusters.labels_of(chosen)  # (B, C), padded with −1
-        scores = self._logits(text, labels).sigmoid() * cluster_logits.gather(1, cluster_of).sigmoid()
-        scores = scores.masked_fill(labels < 0, -torch.inf)
-        best, places = scores.topk(min(k, scores.shape[1]), dim=1)
-        return labels.gather(1, places), best
-
-    def label_logit(self, text: Tensor, label: int) -> Tensor:
-        """(B,) logit of one label, its cluster left aside."""
-        return self._logits(text, torch.full((len(text), 1), label, device=text.device)).squeeze(1)
-
-    def _ranking_loss(self, text: Tensor, batch: Batch, chosen: Tensor) -> Tensor:
-        labels, _ = self.clusters.labels_of(chosen)  # (B, C)
-        losses = F.binary_cross_entropy_with_logits(
-            self._logits(text, labels), self.clusters.targets(labels, batch), reduction="none"
-        )
-        weights = (labels >= 0).to(losses.dtype)
-        if self.edge:
-            weights = _repeat_last(weights)
-        return ((losses * weights).sum(1) / weights.sum(1).clamp(min=1)).sum()
-
-    def _logits(self, text: Tensor, labels: Tensor) -> Tensor:
-        hidden = self.bottleneck(text)  # (B, b)
-        if self.sigmoid:
-            hidden = hidden.sigmoid()
-        # padding reads a row that is a candidate anyway: the row-sparse optimizer must not see any other touched
-        labels = torch.where(labels < 0, labels.amax(1, keepdim=True).clamp(min=0), labels)
-        return torch.bmm(self.table(labels), hidden.unsqueeze(2)).squeeze(2)  # (B, C)
+    def score(self, text: Tensor, label: int) -> Tensor:
+        """(B,) one label's logits."""
+        return text @ self.output.weight[label] + self.output.bias[label]
 
 
-def _repeat_last(real: Tensor) -> Tensor:
-    """(B, C) of zeros and ones; the last one of each row also counts for what the row lacks of the longest."""
-    n = real.sum(1)
-    last = real.shape[1] - 1 - real.flip(1).argmax(1)
-    return real.scatter_add(1, last.unsqueeze(1), (n.max() - n).unsqueeze(1))
+def bce_of_positives(logits: Tensor, batch: Batch) -> Tensor:
+    """Σ over all (document, label) of BCE(z, y) = softplus(z) − y z: the (B, L) targets are never built."""
+    return F.softplus(logits).sum() - logits[batch.document_of_positive(), batch.positives].sum()
 
 
-def _count(batch: Batch) -> Tensor:
-    return torch.tensor(float(len(batch)), device=batch.ids.device)
+def best_labels(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k best labels of (B, L) logits, and σ of these."""
+    scores, labels = logits.topk(min(k, logits.shape[1]), dim=1)
+    return labels, scores.sigmoid()

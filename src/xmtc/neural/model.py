@@ -1,10 +1,10 @@
-"""NeuralModel: what every neural method returns from training. Knows networks only by what they can do."""
+"""NeuralModel: what the methods on one encoder return from training. Knows networks as `Network` only."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Generic, TypeVar
 
 import numpy as np
 import torch
@@ -17,37 +17,35 @@ from xmtc.core.labels import LabelSet
 from xmtc.core.model import Documents, check_k, pack_texts
 from xmtc.core.partition import Partition
 from xmtc.core.ranking import Ranking
-from xmtc.core.storage import FolderReader, FolderWriter, Manifest, write_folder
+from xmtc.core.storage import Details, FolderReader, FolderWriter, Manifest, write_folder
 from xmtc.core.texts import Texts
-from xmtc.features.tokens import Tokens, tokenize
-from xmtc.neural.batches import collate
+from xmtc.features.tokens import tokenize
+from xmtc.neural.batches import Inputs
 from xmtc.neural.encoder import Tokenizer, save_encoder
 from xmtc.neural.explain import explain_words
-from xmtc.neural.predictor import rank_tokens
+from xmtc.neural.network import Network
+from xmtc.neural.predictor import rank_inputs
+
+N = TypeVar("N", bound=Network)
 
 
 @dataclass(frozen=True, eq=False)
-class NeuralModel:
-    """A trained network with its labels and tokenizer; see `xmtc.core.model.Model`.
+class NeuralModel(Generic[N]):
+    """A trained network with its labels and tokenizer; see `xmtc.core.model.Model`."""
 
-    The network has an `encoder`, `rank(batch, k)`, and `score(batch, label)`, the logit that explanations follow; or
-    `attend(batch, label)`, how much a label attends to each token, which they then follow.
-    """
-
-    manifest: Manifest
+    manifest: Manifest[Details]
     labels: LabelSet
-    network: Any
+    network: N
     tokenizer: Tokenizer
 
     def rank(self, documents: Documents, k: int = 5) -> Ranking:
         """Return the k best labels of each text."""
         check_k(k)
-        tokens = self.read(pack_texts(documents))  # packed: tokenizers refuse lone surrogates
-        return rank_tokens(self.network, tokens, self.network.encoder.layout, k)
+        return rank_inputs(self.network, self.read(pack_texts(documents)), k)  # packed: no lone surrogates
 
-    def read(self, texts: Texts) -> Tokens:
-        """Return what the network is told of each text."""
-        return tokenize(texts, self.tokenizer)
+    def read(self, texts: Texts) -> Inputs:
+        """Return what the network is fed of each text."""
+        return Inputs(tokenize(texts, self.tokenizer), self.network.encoder.layout)
 
     def explain(self, text: str, label: str) -> Explanation:
         """Say which words of a text a label attends to, or pushed it up or down, by gradient × input."""
@@ -56,8 +54,7 @@ class NeuralModel:
             raise DataError(f"label {label!r} has no training document, so the model never gives it")
         texts = Texts.pack([text])
         text = texts[0]
-        batch = collate([0], self.read(texts), self.network.encoder.layout)
-        batch = batch.to(next(self.network.parameters()).device)
+        batch = self.read(texts).collate([0]).to(next(self.network.parameters()).device)
         ranking = self.rank([text], self.labels.n_labels)
         found = ranking.scores[0][ranking.labels[0] == entry]
         return Explanation(

@@ -1,4 +1,4 @@
-"""Optimizers: AdamW, and one whose cost follows the rows that a step touched.
+"""How weights move: AdamW and one whose cost follows the rows that a step touched, learning rates, averaged weights.
 
 A label table of 670,000 rows is touched in a few thousand of them each step; dense AdamW would read and write all
 rows and their moments. Here a parameter with a sparse gradient (nn.Embedding(sparse=True)) is updated in its touched
@@ -10,10 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
+
+from xmtc.core.config import Settings
+
+Schedule = Literal["constant", "linear", "slanted"]
+
+
+class Plateau(Settings):
+    """Rates that fall, on top of any schedule, whenever dev stands still."""
+
+    epochs: int = Field(1, ge=1, description="without a better dev score before the rates fall")
+    factor: float = Field(0.5, gt=0, lt=1, description="what they are multiplied by each time")
 
 
 @dataclass(frozen=True)
@@ -150,3 +162,47 @@ def _gradients(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
         else:
             values.append(parameter.grad)
     return values
+
+
+def factor(schedule: Schedule, step: int, n_steps: int, warmup: float) -> float:
+    """Return the factor of step `step` (from 0) of n_steps; `warmup` is the share of steps spent rising from 0 to 1.
+
+    After the rise constant stays at 1, and the others fall to 0 at the end. Papers know this one curve by two names:
+    linear decay with warm-up, and slanted triangular (Howard and Ruder 2018; APLC-XLNet Eq. 15, whose 0/0 without
+    warm-up is 1: it starts at the full rate).
+    """
+    rise = warmup * n_steps
+    if step < rise:
+        return step / rise
+    if schedule == "constant":
+        return 1.0
+    return max(0.0, (n_steps - step) / max(1.0, n_steps - rise))
+
+
+class WeightAverage:
+    """The running mean of a network's floating-point weights along its way (SWA; Izmailov et al. 2018)."""
+
+    def __init__(self) -> None:
+        self.mean: dict[str, Tensor] = {}
+        self.count = 0
+
+    @torch.no_grad()
+    def add(self, network: nn.Module) -> None:
+        """Take the current weights into the mean."""
+        self.count += 1
+        for name, value in network.state_dict().items():
+            if not value.is_floating_point():
+                continue
+            if name in self.mean:
+                self.mean[name].lerp_(value, 1 / self.count)
+            else:
+                self.mean[name] = value.clone()
+
+    @torch.no_grad()
+    def swap(self, network: nn.Module) -> None:
+        """Exchange the network's weights with the mean; a second call puts them back."""
+        for name, value in network.state_dict().items():
+            if name in self.mean:
+                held = value.clone()
+                value.copy_(self.mean[name])
+                self.mean[name].copy_(held)

@@ -1,4 +1,4 @@
-"""Before training: what it will take in memory and time, told in one line; what cannot fit is refused.
+"""Before training: what it will take in memory and time; what cannot fit is refused.
 
 Sizes and lengths enter, a `Plan` leaves. The figures are rough (within a factor of two where we looked) and nothing
 random is drawn. Knows no method: the head's sizes, and what could be done about them, are handed in.
@@ -51,8 +51,8 @@ class Plan:
         """Bytes at the peak: a step's gradients are gone when a checkpoint is written."""
         return self.encoder + self.head + max(self.activations + self.gradients, self.saving)
 
-    def tell(self, progress: Progress, available: int) -> None:
-        """Say the plan in one line; raise ConfigError, with what to change, if it takes more than is there."""
+    def check(self, available: int) -> None:
+        """Raise ConfigError, with what to change, if the plan takes more memory than is available."""
         if self.memory > available:
             advice = {
                 self.encoder: "take a smaller encoder, or only its first layers (encoder.layers)",
@@ -63,10 +63,27 @@ class Plan:
                 f"training would take about {_gigabytes(self.memory)} of memory, and {_gigabytes(available)} are "
                 f"free: {advice[max(advice)]}"
             )
-        progress.say(
+
+    def describe(self, available: int) -> str:
+        """Return the plan in one line."""
+        return (
             f"{self.parameters / 1e6:,.1f} million parameters; training takes about {_gigabytes(self.memory)} of "
             f"memory ({_gigabytes(available)} are free) and roughly {_duration(self.seconds)}"
         )
+
+
+def announce_plan(
+    encoder: Encoder,
+    n_encoders: int,
+    head: HeadSize,
+    lengths: NDArray[np.integer],
+    config: TrainConfig,
+    progress: Progress,
+) -> None:
+    """Report what a run will take in memory and time; raise ConfigError if it cannot fit."""
+    plan, available = plan_training(encoder, n_encoders, head, lengths, config), available_memory()
+    plan.check(available)
+    progress.say(plan.describe(available))
 
 
 def plan_training(

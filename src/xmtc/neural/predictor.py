@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
-from xmtc.features.tokens import Tokens
-from xmtc.neural.batches import collate, order_batches
-from xmtc.neural.encoder import TokenLayout
+from xmtc.neural.batches import Inputs, order_batches
+from xmtc.neural.network import Predictive
 
 _TOKENS = 8192  # tokens in a batch, padding included: long texts come in small batches, short ones in large
 
 
-def rank_tokens(
-    network: Any, tokens: Tokens, layout: TokenLayout, k: int, batch_size: int = 256, progress: Progress = SILENT
+def rank_inputs(
+    network: Predictive, inputs: Inputs, k: int, batch_size: int = 256, progress: Progress = SILENT
 ) -> Ranking:
-    """Rank documents by `network.rank(batch, k) -> (labels, scores)`; the network is left as it was."""
-    n = len(tokens)
+    """Rank documents by a network, which is left in the mode it was in."""
+    n = len(inputs)
     labels = np.full((n, k), -1, dtype=np.int32)
     scores = np.full((n, k), -np.inf, dtype=np.float32)
     device = next(network.parameters()).device
-    lengths = tokens.lengths
+    lengths = inputs.tokens.lengths
     was_training = network.training
     network.eval()
     done = 0
@@ -35,7 +32,7 @@ def rank_tokens(
                 part = max(1, _TOKENS // max(1, longest))
                 for start in range(0, len(rows), part):
                     some = rows[start : start + part]
-                    found, values = network.rank(collate(some, tokens, layout).to(device), k)
+                    found, values = network.rank(inputs.collate(some).to(device), k)
                     width = found.shape[1]
                     labels[some, :width] = found.cpu().numpy()
                     scores[some, :width] = values.float().cpu().numpy()

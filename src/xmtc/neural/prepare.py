@@ -1,16 +1,16 @@
-"""What every neural method does before its own work: check, set documents aside for dev, load, tokenize.
+"""What every neural method does before its own work: check, hold out dev documents, load, tokenize.
 
-A corpus and settings enter; `Prepared` leaves, ready for the trainer. Knows no method: heads and losses come later.
+A corpus and settings enter; `Prepared` leaves, which trains networks of any method and makes models of them. Knows no
+method: heads, losses and details are handed in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-import numpy as np
 import torch
 from pydantic import Field
 
@@ -21,13 +21,16 @@ from xmtc.core.held_out import hold_out
 from xmtc.core.labels import LabelSet
 from xmtc.core.progress import Progress
 from xmtc.core.propensity import Propensity
-from xmtc.core.storage import Manifest
+from xmtc.core.storage import Details, Epoch, Manifest
 from xmtc.core.texts import Texts
-from xmtc.features.tokens import Tokens, tokenize_once
+from xmtc.features.tokens import tokenize_once
+from xmtc.neural.batches import Inputs
 from xmtc.neural.dev import scorer
 from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, load_encoder
-from xmtc.neural.plan import HeadSize, available_memory, plan_training
-from xmtc.neural.trainer import Score, TrainConfig, TrainingData
+from xmtc.neural.network import Trainable
+from xmtc.neural.optimizer import Group, Plateau
+from xmtc.neural.plan import HeadSize, announce_plan
+from xmtc.neural.trainer import Score, TrainConfig, TrainingData, fit
 
 
 class NeuralConfig(Settings):
@@ -38,68 +41,92 @@ class NeuralConfig(Settings):
     propensity: Propensity = Field(default_factory=Propensity)
 
 
+C = TypeVar("C", bound=NeuralConfig)
+D = TypeVar("D", bound=Details)
+
+
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class Prepared(Generic[C]):
     """Documents to train on and to choose by, and the encoder that reads them."""
 
-    manifest: Manifest
+    manifest: Manifest[Details]
     labels: LabelSet
     corpus: Corpus  # documents with labels, dev's left out
     encoder: Encoder
     tokenizer: Tokenizer
     data: TrainingData
-    dev: tuple[Tokens, Score]
+    dev: tuple[Inputs, Score]
     held: Corpus  # dev's documents
-    config: NeuralConfig
+    config: C
     progress: Progress
 
-    def plan(self, head: HeadSize, n_encoders: int = 1) -> None:
-        """Say what training will take; refuse what cannot fit."""
-        plan = plan_training(self.encoder, n_encoders, head, self.data.tokens.lengths, self.config.train)
-        plan.tell(self.progress, available_memory())
+    def announce_plan(self, head: HeadSize, n_encoders: int = 1) -> None:
+        """Report what training will take; raise ConfigError if it cannot fit."""
+        lengths = self.data.inputs.tokens.lengths
+        announce_plan(self.encoder, n_encoders, head, lengths, self.config.train, self.progress)
 
-    def run(self, partial: Path | None) -> dict[str, Any]:
-        """What `fit` is told besides the network, its groups and its share of the epochs."""
-        identity = identity_of(self.manifest)
-        return {"seed": self.manifest.seed, "partial": partial, "identity": identity, "progress": self.progress}
+    def fit(
+        self,
+        network: Trainable,
+        groups: Sequence[Group],
+        partial: Path | None,
+        *,
+        config: TrainConfig | None = None,
+        choose: bool = True,
+        on_epoch: Callable[[int], None] | None = None,
+        plateau: Plateau | None = None,
+    ) -> list[Epoch]:
+        """Train a network on these documents, as `trainer.fit` does; `choose` keeps the epoch that ranks dev best.
+
+        A step may leave parameters out: encoders bring a pooler or layers that no text's vector needs.
+        """
+        return fit(
+            network,
+            groups,
+            self.data,
+            config or self.config.train,
+            dev=self.dev if choose else None,
+            seed=self.manifest.seed,
+            partial=partial,
+            identity=identity_of(self.manifest),
+            on_epoch=on_epoch,
+            skips_parameters=True,
+            plateau=plateau,
+            progress=self.progress,
+        )
+
+    def describe(self, details: type[D], **known: Any) -> Manifest[D]:
+        """Return the manifest of the trained model; `known` are the fields that the method's details add."""
+        return replace(self.manifest, details=details(**vars(self.manifest.details) | known))
 
 
-def begin(method: str, corpus: Corpus, config: NeuralConfig, dev: Corpus | None, seed: int) -> tuple[Manifest, Corpus]:
-    """Return the manifest of the model to come, and the documents that have labels; a corpus that cannot be learnt
-    from is refused."""
+def begin(
+    method: str, corpus: Corpus, config: NeuralConfig, dev: Corpus | None, seed: int
+) -> tuple[Manifest[Details], Corpus]:
+    """Return the manifest of the model to come and the documents that have labels; raise if nothing can be learnt."""
     for name, part in (("this corpus", corpus), ("dev", dev)):
         if part is not None and part.texts is None:
             raise DataError(f"{method} reads texts, and {name} has only features")
-    labelled = corpus.take(np.flatnonzero(np.diff(corpus.Y[:, : corpus.labels.n_labels].tocsr().indptr)))
-    if len(labelled) == 0:
-        raise DataError("no document has a label; there is nothing to learn")
-    manifest = Manifest(
-        method=method,
-        config=config.model_dump(mode="json"),
-        seed=seed,
-        n_labels=corpus.labels.n_labels,
-        n_documents=len(corpus),
-        data=corpus.fingerprint(),
-        details={"features": None, "dev": None if dev is None else dev.fingerprint()},
-    )
-    return manifest, labelled
+    labelled = corpus.take(corpus.labelled_rows())
+    details = Details(features=None, dev=None if dev is None else dev.fingerprint())
+    return Manifest.describe(method, config, corpus, seed, details), labelled
 
 
-def identity_of(manifest: Manifest) -> dict[str, Any]:
-    """What makes two runs the same, so that one may go on with the other's checkpoints."""
+def identity_of(manifest: Manifest[Details]) -> dict[str, Any]:
+    """Return what makes two runs the same, so that one may resume from the other's checkpoints."""
     same = {"config": manifest.config, "seed": manifest.seed, "data": manifest.data}
-    return {**same, "dev": manifest.details["dev"]}
+    return {**same, "dev": manifest.details.dev}
 
 
 def prepare(
     method: str,
     corpus: Corpus,
-    config: NeuralConfig,
+    config: C,
     dev: Corpus | None,
     seed: int,
     progress: Progress,
     load: Callable[[Corpus], tuple[Encoder, Tokenizer]] | None = None,
-) -> Prepared:
+) -> Prepared[C]:
     """Check the corpus, hold out dev where none is given, load the encoder, and tokenize.
 
     `load` makes another encoder than the one of the settings, from the documents to train on.
@@ -114,11 +141,12 @@ def prepare(
         encoder, tokenizer = load_encoder(config.encoder)
     else:
         encoder, tokenizer = load(corpus)
-    tokens, dev_tokens = (
-        tokenize_once(Texts.pack(part.texts or ()), tokenizer, tokenizer.fingerprint(), progress)
+    inputs, dev_inputs = (
+        Inputs(
+            tokenize_once(Texts.pack(part.texts or ()), tokenizer, tokenizer.fingerprint(), progress), encoder.layout
+        )
         for part in (corpus, dev)
     )
     score = scorer(dev, labels, manifest.n_documents, config.train.metric, config.propensity)
-    Y = corpus.Y[:, : labels.n_labels].tocsr()
-    data = TrainingData(tokens, Y, encoder.layout)
-    return Prepared(manifest, labels, corpus, encoder, tokenizer, data, (dev_tokens, score), dev, config, progress)
+    data = TrainingData(inputs, corpus.Y[:, : labels.n_labels].tocsr())
+    return Prepared(manifest, labels, corpus, encoder, tokenizer, data, (dev_inputs, score), dev, config, progress)

@@ -1,6 +1,6 @@
 """The trainer: the only training loop. Every neural method brings a network and parameter groups; the rest is here.
 
-A network has `loss(batch) -> (sum, count)` and `rank(batch, k)`; that is all the trainer knows of it. The sum is
+All that the trainer knows of a network is `Trainable`: `loss(batch) -> (sum, count)` and `rank(batch, k)`. The sum is
 divided by the count over all ranks and micro-batches, so that any number of processes takes the same steps. Built on
 Hugging Face Accelerate for devices, mixed precision and more than one process.
 """
@@ -20,23 +20,21 @@ import scipy.sparse as sp
 import torch
 from accelerate.utils import broadcast_object_list
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 
 from xmtc.core.config import Settings
 from xmtc.core.errors import ConfigError
+from xmtc.core.held_out import DEV_FRACTION
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
-from xmtc.features.tokens import Tokens
-from xmtc.neural.average import WeightAverage
-from xmtc.neural.batches import collate, order_batches, share
-from xmtc.neural.checkpoint import Checkpoints
+from xmtc.core.storage import Epoch
+from xmtc.neural.batches import Inputs, order_batches, share
+from xmtc.neural.checkpoint import Checkpoints, RunLog
 from xmtc.neural.devices import LossOnly, Precision, build_accelerator
-from xmtc.neural.encoder import TokenLayout
-from xmtc.neural.log import RunLog
+from xmtc.neural.network import Trainable
 from xmtc.neural.optimizer import Group as Group  # named here, too, for it is fit's argument
-from xmtc.neural.optimizer import build_optimizers, scale_gradients, take_step
-from xmtc.neural.predictor import rank_tokens
-from xmtc.neural.schedule import Plateau, Schedule, factor
+from xmtc.neural.optimizer import Plateau, Schedule, WeightAverage, build_optimizers, factor, scale_gradients, take_step
+from xmtc.neural.predictor import rank_inputs
 
 _TELL_SECONDS = 1.0  # between two readings of the loss
 
@@ -52,7 +50,7 @@ class TrainConfig(Settings):
     clip: float | None = Field(1.0, gt=0, description="largest norm of the gradient")
     average_from: int | None = Field(None, ge=0, description="epoch, from 0, in which weight averaging starts")
     average_every: int = Field(100, ge=1, description="steps between two additions to the average")
-    dev_fraction: float = Field(0.05, gt=0, lt=1, description="of train, held out where there is no dev")
+    dev_fraction: float = Field(DEV_FRACTION, gt=0, lt=1, description="of train, held out where there is no dev")
     metric: str = Field("P@5", description="by which the best epoch is chosen on dev")
     patience: int | None = Field(None, ge=1, description="epochs without a better dev score before stopping")
     checkpoint_minutes: float = Field(5, gt=0)
@@ -61,11 +59,10 @@ class TrainConfig(Settings):
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Tokenized documents and their labels."""
+    """Documents to train on and their labels."""
 
-    tokens: Tokens
+    inputs: Inputs
     Y: sp.csr_matrix
-    layout: TokenLayout
 
 
 @dataclass
@@ -80,7 +77,7 @@ class _State:
     stale: int = 0  # epochs since the best
     falls: int = 0  # of the rates, on plateaus
     averaged: int = 0
-    curve: list[dict[str, Any]] = field(default_factory=list)
+    curve: list[Epoch] = field(default_factory=list)
     scaler: dict[str, Any] | None = None  # of half precision
 
 
@@ -88,12 +85,12 @@ Score = Callable[[Ranking], float]
 
 
 def fit(
-    network: nn.Module,
+    network: Trainable,
     groups: Sequence[Group],
     data: TrainingData,
     config: TrainConfig,
     *,
-    dev: tuple[Tokens, Score] | None,
+    dev: tuple[Inputs, Score] | None,
     seed: int,
     partial: Path | None = None,
     identity: Mapping[str, Any] | None = None,
@@ -101,8 +98,8 @@ def fit(
     skips_parameters: bool = False,
     plateau: Plateau | None = None,
     progress: Progress = SILENT,
-) -> list[dict[str, Any]]:
-    """Train `network` in place and return its curve: one entry an epoch, with the loss and the dev score.
+) -> list[Epoch]:
+    """Train `network` in place and return its curve: one entry per epoch, with the loss and the dev score.
 
     dev: documents to choose the best epoch by, and a function from their ranking to a score. partial: folder of
     checkpoints, gone on from if it holds any of the same `identity`. on_epoch: told the number of each epoch before
@@ -116,11 +113,11 @@ def fit(
 class _Run:
     def __init__(
         self,
-        network: nn.Module,
+        network: Trainable,
         groups: Sequence[Group],
         data: TrainingData,
         config: TrainConfig,
-        dev: tuple[Tokens, Score] | None,
+        dev: tuple[Inputs, Score] | None,
         seed: int,
         partial: Path | None,
         identity: Mapping[str, Any],
@@ -135,7 +132,7 @@ class _Run:
         self.progress = progress if main else SILENT
         self.wrapped = self.accelerator.prepare(LossOnly(network))
         self.optimizers = build_optimizers(groups)
-        self.n_steps = config.epochs * -(-len(data.tokens) // config.batch_size)
+        self.n_steps = config.epochs * -(-len(data.inputs) // config.batch_size)
         self.average = WeightAverage()
         self.state = _State()
         self.best: dict[str, Tensor] | None = None
@@ -147,7 +144,7 @@ class _Run:
         self.log = RunLog(partial / "log.jsonl" if main and partial is not None else None, self.state.step)
         self.pending: list[Tensor] = []  # losses of the last steps, not yet read: reading waits for the GPU
 
-    def train(self, on_epoch: Callable[[int], None] | None) -> list[dict[str, Any]]:
+    def train(self, on_epoch: Callable[[int], None] | None) -> list[Epoch]:
         config, state = self.config, self.state
         while state.epoch < config.epochs and not (config.patience and state.stale >= config.patience):
             if on_epoch is not None:
@@ -162,7 +159,7 @@ class _Run:
         config, state = self.config, self.state
         self.progress.stage(f"epoch {state.epoch + 1} of {config.epochs}")
         self.network.train()
-        batches = order_batches(self.data.tokens.lengths, config.batch_size, self.seed, state.epoch)
+        batches = order_batches(self.data.inputs.tokens.lengths, config.batch_size, self.seed, state.epoch)
         averages = config.average_from is not None and state.epoch >= config.average_from
         if state.epoch == config.average_from and state.done == 0:
             self.average.add(self.network)
@@ -220,7 +217,7 @@ class _Run:
     def _loss(self, rows: np.ndarray, batch: np.ndarray) -> tuple[Tensor, Tensor]:
         """(sum, count) over a rank's documents; one without any reads another's for nothing, since the others wait."""
         given = rows if len(rows) else batch[:1]
-        documents = collate(given, self.data.tokens, self.data.layout, self.data.Y).to(self.accelerator.device)
+        documents = self.data.inputs.collate(given, self.data.Y).to(self.accelerator.device)
         loss, count = self.wrapped(documents)
         return (loss, count) if len(rows) else (loss * 0, count * 0)
 
@@ -239,9 +236,12 @@ class _Run:
     def _score_epoch(self) -> None:
         """Score dev and keep the best weights."""
         state, epoch = self.state, self.state.epoch
-        entry: dict[str, Any] = {"epoch": epoch, "loss": state.loss / max(1, state.done)}
-        if self.dev is not None:
-            entry["dev"] = score = self._dev_score(*self.dev)
+        loss = state.loss / max(1, state.done)
+        if self.dev is None:
+            entry = Epoch(epoch=epoch, loss=loss)
+        else:
+            score = self._dev_score(*self.dev)
+            entry = Epoch(epoch=epoch, loss=loss, dev=score)
             if state.best is None or score > state.best:
                 state.best, state.stale = score, 0
                 self.best = self._weights()
@@ -249,17 +249,17 @@ class _Run:
                 state.stale += 1
                 if self.plateau is not None and state.stale % self.plateau.epochs == 0:
                     state.falls += 1
-            self.progress.say(f"epoch {epoch + 1}: loss {entry['loss']:.5f}, {self.config.metric} {score:.2f} on dev")
-        self.log.write(step=state.step, **entry)
+            self.progress.say(f"epoch {epoch + 1}: loss {loss:.5f}, {self.config.metric} {score:.2f} on dev")
+        self.log.write(step=state.step, **entry.to_json())
         state.curve.append(entry)
         state.epoch, state.done, state.loss = epoch + 1, 0, 0.0
 
-    def _dev_score(self, tokens: Tokens, score: Score) -> float:
+    def _dev_score(self, inputs: Inputs, score: Score) -> float:
         """The main process's score, for all must agree on when to stop."""
         value = 0.0
         if self.accelerator.is_main_process:
             self.average.swap(self.network)
-            value = score(rank_tokens(self.network, tokens, self.data.layout, 5))
+            value = score(rank_inputs(self.network, inputs, 5))
             self.average.swap(self.network)
         return float(broadcast_object_list([value])[0])
 
@@ -284,14 +284,15 @@ class _Run:
         self.state.averaged = self.average.count
         extra = {f"average.{name}": value for name, value in self.average.mean.items()}
         extra |= {f"best.{name}": value for name, value in (self.best or {}).items()}
-        self.checkpoints.save(self.state.step, self.network, self.optimizers, extra, vars(self.state))
+        state = {**vars(self.state), "curve": [entry.to_json() for entry in self.state.curve]}
+        self.checkpoints.save(self.state.step, self.network, self.optimizers, extra, state)
 
     def _resume(self) -> None:
         found = self.checkpoints.load(self.network, self.optimizers)
         if found is None:
             return
         extra, state = found
-        self.state = _State(**state)
+        self.state = _State(**{**state, "curve": [Epoch(**entry) for entry in state["curve"]]})
         self.average.count = self.state.averaged
         if self.accelerator.scaler is not None and self.state.scaler is not None:
             self.accelerator.scaler.load_state_dict(self.state.scaler)

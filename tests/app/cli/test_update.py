@@ -89,7 +89,7 @@ def test_new_documents_alone_teach_new_labels_and_this_is_told(model: Path, tmp_
     best = xmtc("predict", out, "furnace butter tariff", "-k", 1, "--json").json["labels"]
     assert best[0]["label"] == "t6"
     other = xmtc("predict", out, "sugar beet", "-k", 1, "--json").json["labels"]
-    assert other[0]["label"] == "t1"  # stand-ins keep the new label from what it has nothing to do with
+    assert other[0]["label"] == "t1"  # pseudo-documents keep the new label from what it has nothing to do with
     write_lines(tmp_path / "known.jsonl", documents(5, seed=9))
     line = fails("update", model, tmp_path / "known.jsonl", "--out", tmp_path / "none")
     assert "no label that is new" in line

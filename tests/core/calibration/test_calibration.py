@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -99,8 +101,8 @@ def test_documents_without_labels_are_left_out_and_unseen_labels_cost_recall() -
     unseen = LABELS.extend(["new"])
     wider = sp.hstack([truth, np.ones((200, 1))]).tocsr()
     missed = fit_calibration(ranking, wider, unseen)
-    assert missed.tradeoff.n_true == plain.tradeoff.n_true + 200
-    assert missed.tradeoff.find("f1", 20).recall < plain.tradeoff.find("f1", 20).recall
+    assert missed.thresholds.n_true == plain.thresholds.n_true + 200
+    assert missed.thresholds.find("f1", 20).recall < plain.thresholds.find("f1", 20).recall
 
 
 def test_json_keeps_all_to_the_bit() -> None:
@@ -110,6 +112,8 @@ def test_json_keeps_all_to_the_bit() -> None:
     assert again.summary() == calibration.summary()
     ranking, _ = draw(40, seed=2)
     first, second = (one.apply(ranking, LABELS).probabilities for one in (calibration, again))
+    keys = {"curves", "method", "n_documents", "pairs", "right", "source", "tradeoff"}  # of saved calibrations
+    assert set(json.loads(calibration.to_json())) == keys
     assert first is not None
     assert second is not None
     assert first.tolist() == second.tolist()

@@ -14,7 +14,7 @@ import xmtc
 from tests.app.conftest import documents
 from xmtc import api
 from xmtc.core import storage
-from xmtc.core.calibration.model import CalibratedModel, calibration_of, uncalibrated
+from xmtc.core.calibration import CalibratedModel, calibration_of, find_threshold, uncalibrated
 from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.storage import FolderReader, add_file
 
@@ -198,16 +198,16 @@ def test_an_ensemble_has_a_calibration_of_its_own(
 
 
 def test_targets_are_found_on_the_calibration(model: xmtc.Model, calibrated: CalibratedModel) -> None:
-    found = api.find_threshold(calibrated, "precision=0.9")
+    found = find_threshold(calibrated, "precision=0.9")
     assert found.precision >= 0.9
-    assert api.find_threshold(calibrated, "f1", k=1).recall < 1
-    ranking = api.suggest(calibrated, TEXTS, threshold=found.value)
+    assert find_threshold(calibrated, "f1", k=1).recall < 1
+    ranking = xmtc.suggest(calibrated, TEXTS, threshold=found.value)
     assert ranking.probabilities is not None
     assert (ranking.probabilities[ranking.labels >= 0] >= found.value).all()
     with pytest.raises(ModelError, match="xmtc calibrate"):
-        api.find_threshold(model, "f1")
+        find_threshold(model, "f1")
     with pytest.raises(ModelError, match="k must be"):
-        api.find_threshold(calibrated, "f1", k=0)
+        find_threshold(calibrated, "f1", k=0)
 
 
 def test_mistakes(model: xmtc.Model, dev: xmtc.Corpus, tmp_path: Path) -> None:

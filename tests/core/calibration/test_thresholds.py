@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from xmtc.core.calibration.thresholds import Tradeoff, parse_target
+from xmtc.core.calibration.thresholds import Thresholds, parse_target
 from xmtc.core.errors import ConfigError
 
 PROBABILITIES = np.array([[0.9, 0.6, 0.3], [0.8, 0.6, 0.0], [0.7, 0.2, 0.1]], dtype=np.float32)  # 0: padding
@@ -13,11 +13,11 @@ RIGHT = np.array([[True, True, False], [True, False, False], [False, True, False
 
 
 @pytest.fixture
-def small() -> Tradeoff:
-    return Tradeoff.count(PROBABILITIES, RIGHT, n_true=5)
+def small() -> Thresholds:
+    return Thresholds.count(PROBABILITIES, RIGHT, n_true=5)
 
 
-def test_targets_by_hand(small: Tradeoff) -> None:
+def test_targets_by_hand(small: Thresholds) -> None:
     # threshold: right/given: 0.9 1/1, 0.8 2/2, 0.6 3/5 (0.7 adds nothing right and is no step), 0.2 4/7, 0.1 4/8
     found = small.find("precision=1", 3)
     assert (found.value, found.precision, found.recall) == (pytest.approx(0.8), 1, 0.4)
@@ -30,7 +30,7 @@ def test_targets_by_hand(small: Tradeoff) -> None:
     assert small.find("precision=0.6", 1).precision == pytest.approx(2 / 3)  # with one label a document
 
 
-def test_the_best_that_can_be_reached_is_told_and_can_be_asked_for(small: Tradeoff) -> None:
+def test_the_best_that_can_be_reached_is_told_and_can_be_asked_for(small: Thresholds) -> None:
     with pytest.raises(
         ConfigError, match=r"recall=0.9 cannot be reached with 3 labels a document: .* is 0.8; ask"
     ) as e:
@@ -40,7 +40,7 @@ def test_the_best_that_can_be_reached_is_told_and_can_be_asked_for(small: Tradeo
         small.find("recall=0.9", 1)
     assert small.find("recall=0.8", 3).recall == 0.8
     rng = np.random.default_rng(0)
-    wrong_first = Tradeoff.count(PROBABILITIES, rng.random((3, 3)) < 0.3, n_true=5)
+    wrong_first = Thresholds.count(PROBABILITIES, rng.random((3, 3)) < 0.3, n_true=5)
     with pytest.raises(ConfigError, match="precision=1 cannot be reached"):
         wrong_first.find("precision=1", 3)
 
@@ -49,8 +49,8 @@ def test_a_large_count_is_kept_short_and_true() -> None:
     rng = np.random.default_rng(1)
     probabilities = -np.sort(-rng.random((3000, 20)).astype(np.float32), axis=1)
     right = rng.random(probabilities.shape) < probabilities
-    counted = Tradeoff.count(probabilities, right, n_true=40_000)
-    assert len(counted.thresholds) <= 257
+    counted = Thresholds.count(probabilities, right, n_true=40_000)
+    assert len(counted.values) <= 257
     for target, k in (("precision=0.9", 20), ("precision=0.95", 5), ("recall=0.5", 20), ("f1", 20)):
         found = counted.find(target, k)
         given = probabilities[:, :k] >= found.value
@@ -59,16 +59,16 @@ def test_a_large_count_is_kept_short_and_true() -> None:
         assert found.recall == pytest.approx(hits / 40_000)
     all_points = [counted.find(f"precision={share}", 20).recall for share in (0.6, 0.7, 0.8, 0.9, 0.99)]
     assert all_points == sorted(all_points, reverse=True)
-    again = Tradeoff.restore(json.loads(json.dumps(counted.to_json())))
+    again = Thresholds.restore(json.loads(json.dumps(counted.to_json())))
     assert again.find("precision=0.9", 7) == counted.find("precision=0.9", 7)
 
 
-def test_depths_beyond_what_was_counted_are_that(small: Tradeoff) -> None:
+def test_depths_beyond_what_was_counted_are_that(small: Thresholds) -> None:
     assert small.find("f1", 100) == small.find("f1", 3)
 
 
 def test_nothing_right_at_all() -> None:
-    counted = Tradeoff.count(PROBABILITIES, np.zeros((3, 3), dtype=bool), n_true=4)
+    counted = Thresholds.count(PROBABILITIES, np.zeros((3, 3), dtype=bool), n_true=4)
     with pytest.raises(ConfigError, match="is 0;"):
         counted.find("precision=0.5", 3)
     assert counted.find("f1", 3).f1 == 0

@@ -61,7 +61,7 @@ def random_case(seed, n=40, n_entries=30, width=5, n_trained=26):
 
 
 def naive(truth, lists, counts, n_documents, mode="all", A=0.55, B=1.5, ks=(1, 3, 5)):
-    """Every metric of METHODS 1.9, by the book."""
+    """Every metric of docs/CONVENTIONS.md, "Metrics", by the book."""
     if mode == "known":
         truth = [[label for label in labels if counts[label]] for labels in truth]
         lists = [ranked for ranked, labels in zip(lists, truth, strict=True) if labels]

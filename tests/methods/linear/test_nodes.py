@@ -27,7 +27,7 @@ def test_taken_apart_and_put_together_is_the_same_tree(problem, tree):
     again = put_together(take_apart(linear), linear.leaf_labels, linear)
     for name, array in linear.arrays().items():
         assert array.tobytes() == again.arrays()[name].tobytes(), name
-    assert again.scalars() == linear.scalars()
+    assert again.shape == linear.shape
 
 
 def test_as_label_tree_names_the_same_clusters(problem, tree):
@@ -63,7 +63,7 @@ def test_grafted_branch_and_tree_score_as_they_did_apart(problem, tree):
     branch = train(
         X, Y[:, :5].tocsr(), LabelTree((np.zeros(1, np.int32), np.zeros(2, np.int32), np.array([0, 1, 0, 1, 1])))
     )
-    moved = LinearTree.from_parts({**branch.arrays(), "leaf_labels": branch.leaf_labels + 50}, branch.scalars())
+    moved = LinearTree.restore({**branch.arrays(), "leaf_labels": branch.leaf_labels + 50}, branch.shape)
     joined = graft(linear, moved)
     assert sorted(joined.leaf_labels.tolist()) == list(range(55))
     again = put_together(take_apart(joined), joined.leaf_labels, joined)

@@ -12,7 +12,7 @@ from xmtc.linear.beam import SearchConfig, search
 from xmtc.linear.solver import SolverConfig
 from xmtc.linear.tree import TreeConfig, train_tree
 from xmtc.methods.linear.update.nodes import take_apart
-from xmtc.methods.linear.update.pseudo_documents import stand_ins
+from xmtc.methods.linear.update.pseudo_documents import pseudo_documents
 from xmtc.methods.linear.update.trees import News, Training, update_trees
 
 EXACT = SolverConfig(tolerance=1e-5, passes=5000, prune=0)
@@ -188,9 +188,9 @@ def test_same_bytes_on_one_and_two_threads(labelled, n_known, monkeypatch):
             assert array.tobytes() == two.arrays()[name].tobytes(), name
 
 
-def test_stand_ins_are_the_words_that_speak_for_a_label(labelled, shape):
+def test_pseudo_documents_are_the_words_that_speak_for_a_label(labelled, shape):
     old = train(*labelled, shape)
-    rows = stand_ins(old)
+    rows = pseudo_documents(old)
     assert rows.shape == (49, 60)
     for label in range(49):
         weights = np.maximum(dense(old, old.path(label)[-1])[:-1], 0)

@@ -56,7 +56,7 @@ def calibrate(
         corpus = _read(loaded, model, data, split)
         calibrated = api.calibrate(loaded, corpus, method.value, out=model, progress=progress)
     found = calibrated.calibration
-    reached = {target: found.tradeoff.reach(target, DEPTH) for target in _SHOWN}
+    reached = {target: found.thresholds.reach(target, DEPTH) for target in _SHOWN}
     thresholds = {target: at for target, at in reached.items() if at is not None}
     if json:
         told = {target: asdict(at) for target, at in thresholds.items()}

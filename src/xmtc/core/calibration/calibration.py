@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtc.core.calibration.curves import Curve, CurveMethod, fit_curve, restore_curve
-from xmtc.core.calibration.thresholds import Tradeoff
+from xmtc.core.calibration.thresholds import Thresholds
 from xmtc.core.errors import ConfigError, DataError, nearest
 from xmtc.core.labels import LabelSet
 from xmtc.core.metrics import BINS, find_right, label_bins
@@ -26,6 +26,7 @@ from xmtc.core.ranking import Ranking
 
 DEPTH = 20  # labels of each document that a calibration is learnt from
 POOLED = "pooled"
+_THRESHOLDS = "tradeoff"  # their key in saved calibrations
 _FEWEST_PAIRS, _FEWEST_RIGHT = 200, 20  # of a bin with a curve of its own; others take the curve of all pairs
 
 
@@ -39,7 +40,7 @@ class Calibration:
     pairs: Mapping[str, int]  # bin → ranked labels that it was learnt from
     right: Mapping[str, int]  # bin → those of them that are true
     curves: Mapping[str, Curve]  # of all pairs ("pooled"), and of every bin with enough of them
-    tradeoff: Tradeoff
+    thresholds: Thresholds
 
     def apply(self, ranking: Ranking, labels: LabelSet) -> Ranking:
         """Return the ranking with probabilities; padding gets 0."""
@@ -60,7 +61,7 @@ class Calibration:
         raw = {
             **self.summary(),
             "curves": {name: curve.to_json() for name, curve in self.curves.items()},
-            "tradeoff": self.tradeoff.to_json(),
+            _THRESHOLDS: self.thresholds.to_json(),
         }
         return json.dumps(raw, sort_keys=True) + "\n"
 
@@ -69,8 +70,8 @@ class Calibration:
         """Rebuild a calibration from what `to_json` gave."""
         raw: dict[str, Any] = json.loads(text)
         raw["curves"] = {name: restore_curve(curve) for name, curve in raw["curves"].items()}
-        raw["tradeoff"] = Tradeoff.restore(raw["tradeoff"])
-        return cls(**raw)
+        thresholds = Thresholds.restore(raw.pop(_THRESHOLDS))
+        return cls(**raw, thresholds=thresholds)
 
 
 def fit_calibration(
@@ -100,8 +101,8 @@ def fit_calibration(
         pairs[name], hits[name] = int(inside.sum()), int(right[inside].sum())
         if pairs[name] >= _FEWEST_PAIRS and hits[name] >= _FEWEST_RIGHT:
             curves[name] = fit_curve(method, ranking.scores[inside], right[inside])
-    tradeoff = Tradeoff.count(_apply(curves, ranking, labels), right, n_true=int(truth.nnz))
-    return Calibration(method, source, len(labelled), pairs, hits, curves, tradeoff)
+    thresholds = Thresholds.count(_apply(curves, ranking, labels), right, n_true=int(truth.nnz))
+    return Calibration(method, source, len(labelled), pairs, hits, curves, thresholds)
 
 
 def _apply(curves: Mapping[str, Curve], ranking: Ranking, labels: LabelSet) -> NDArray[np.float32]:

@@ -12,7 +12,7 @@ from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
 from xmtc.core.model import Documents, Model, check_k
 from xmtc.core.ranking import Ranking
-from xmtc.core.storage import FolderReader, Manifest, add_file, write_folder
+from xmtc.core.storage import Details, FolderReader, Manifest, add_file, write_folder
 
 _FILE = "calibration.json"
 UNCALIBRATED = "this model is not calibrated, so its labels have no probability; run `xmtc calibrate MODEL DATA` first"
@@ -31,7 +31,7 @@ class CalibratedModel:
         return self.model.labels
 
     @property
-    def manifest(self) -> Manifest:
+    def manifest(self) -> Manifest[Details]:
         """How it was trained."""
         return self.model.manifest
 
@@ -69,7 +69,7 @@ def find_threshold(model: Model, target: str, k: int = DEPTH) -> Threshold:
     calibration = calibration_of(model)
     if calibration is None:
         raise ModelError(UNCALIBRATED)
-    return calibration.tradeoff.find(target, k)
+    return calibration.thresholds.find(target, k)
 
 
 def add_calibration(folder: str | Path, calibration: Calibration) -> None:

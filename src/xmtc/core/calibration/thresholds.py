@@ -1,7 +1,8 @@
-"""Precision against recall: how many pairs of document and label each threshold gives, and how many of them are right.
+"""Thresholds: the precision and recall that each probability gives, and the one that reaches a target.
 
-Counted once, when a model is calibrated, and kept by place in the ranking, so that a threshold can be found later for
-any target and any k. Knows no scores: probabilities come in.
+In come probabilities of ranked labels and whether each label was true; out come counts of pairs of document and label.
+They are counted once, when a model is calibrated, and kept by place in the ranking, so that a threshold can be found
+later for any target and any k. Knows no scores.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ class Threshold:
 
 
 @dataclass(frozen=True, eq=False)
-class Tradeoff:
+class Thresholds:
     """What each threshold gives; thresholds fall, and each step counts what it adds to those before."""
 
-    thresholds: NDArray[np.float64]  # (steps,), falling
+    values: NDArray[np.float64]  # (steps,), falling
     shown: NDArray[np.int64]  # (steps, places): pairs that the step adds
     right: NDArray[np.int64]  # (steps, places): those of them that are right
     n_true: int  # right labels of all documents, ranked or not
 
     @classmethod
-    def count(cls, probabilities: NDArray[np.float32], right: NDArray[np.bool_], n_true: int) -> Tradeoff:
+    def count(cls, probabilities: NDArray[np.float32], right: NDArray[np.bool_], n_true: int) -> Thresholds:
         """Count pairs of (documents × places) probabilities; 0 is padding."""
         rows, places = np.nonzero(probabilities > 0)
         values, hits = probabilities[rows, places], right[rows, places]
@@ -59,7 +60,7 @@ class Tradeoff:
         cell = step * shape[1] + places
         size = shape[0] * shape[1]
         return cls(
-            thresholds=values[ends].astype(np.float64),
+            values=values[ends].astype(np.float64),
             shown=np.bincount(cell, minlength=size).reshape(shape),
             right=np.bincount(cell[hits], minlength=size).reshape(shape),
             n_true=n_true,
@@ -105,20 +106,20 @@ class Tradeoff:
                 recall=float(hits / max(self.n_true, 1)),
                 f1=float(2 * hits / max(pairs + self.n_true, 1)),
             )
-            for value, pairs, hits in zip(self.thresholds, shown, right, strict=True)
+            for value, pairs, hits in zip(self.values, shown, right, strict=True)
         ]
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts as plain lists."""
         return {
-            "thresholds": self.thresholds.tolist(),
+            "thresholds": self.values.tolist(),
             "shown": self.shown.tolist(),
             "right": self.right.tolist(),
             "n_true": self.n_true,
         }
 
     @classmethod
-    def restore(cls, raw: dict[str, Any]) -> Tradeoff:
+    def restore(cls, raw: dict[str, Any]) -> Thresholds:
         """Rebuild the counts from what `to_json` gave."""
         return cls(
             np.array(raw["thresholds"], dtype=np.float64),

@@ -1,5 +1,7 @@
-"""aplc."""
+"""APLC-XLNet; docs/methods/aplc.md describes it."""
 
-from xmtc.methods.aplc.method import Config, load, train
+from xmtc.methods.aplc.method import AplcMethod
 
-__all__ = ["Config", "load", "train"]
+METHOD = AplcMethod()
+
+__all__ = ["METHOD"]

@@ -18,20 +18,21 @@ from torch import Tensor, nn
 from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError
+from xmtc.core.method import Method
 from xmtc.core.partition import Partition
 from xmtc.core.progress import SILENT, Progress
-from xmtc.core.storage import FolderReader
+from xmtc.core.storage import Details, FolderReader
 from xmtc.methods.aplc.head import AplcHead, count_parameters, tail_widths
 from xmtc.neural.batches import Batch
 from xmtc.neural.dropout import Dropout
 from xmtc.neural.encoder import Encoder, EncoderConfig, restore_encoder
 from xmtc.neural.model import NeuralModel, load_weights, read_partition
-from xmtc.neural.optimizer import Group, group_by_decay
+from xmtc.neural.network import Network
+from xmtc.neural.optimizer import Group, Schedule, group_by_decay
 from xmtc.neural.plan import HeadSize
 from xmtc.neural.pooling import concat_cls, masked_mean
 from xmtc.neural.prepare import NeuralConfig, prepare
-from xmtc.neural.schedule import Schedule
-from xmtc.neural.trainer import TrainConfig, fit
+from xmtc.neural.trainer import TrainConfig
 
 METHOD = "aplc"
 
@@ -88,7 +89,13 @@ class Config(NeuralConfig):
     train: AplcTrainConfig = Field(default_factory=AplcTrainConfig)
 
 
-class Network(nn.Module):
+class AplcDetails(Details):
+    """What a model stores beside settings and arrays."""
+
+    bands: list[int]  # labels in head and tails
+
+
+class AplcNetwork(Network):
     """Encoder, hidden layer, APLC."""
 
     def __init__(self, encoder: Encoder, config: Config, bands: Partition) -> None:
@@ -126,40 +133,44 @@ class Network(nn.Module):
         return hidden
 
 
-def train(
-    corpus: Corpus,
-    config: Config,
-    dev: Corpus | None = None,
-    seed: int = 0,
-    progress: Progress = SILENT,
-    partial: Path | None = None,
-) -> NeuralModel:
-    """Fine-tune an encoder on a corpus; the epoch that ranks dev best is kept."""
-    sizes = band_sizes(config.cluster, corpus.labels.n_labels)
-    ready = prepare(METHOD, corpus, config, dev, seed, progress)
-    ready.plan(_head_size(config, ready.encoder, sizes))
-    bands = cut_bands(ready.corpus.labels.counts[: ready.labels.n_labels], sizes)
-    network = Network(ready.encoder, config, bands)
-    curve = fit(
-        network,
-        _groups(network, config),
-        ready.data,
-        config.train,
-        dev=ready.dev,
-        skips_parameters=True,  # those of tails that hold none of a batch's positives
-        **ready.run(partial),
-    )
-    ready.manifest.details.update(bands=sizes, curve=curve)
-    return NeuralModel(ready.manifest, ready.labels, network, ready.tokenizer)
+class AplcMethod(Method[Config]):
+    """Train and load APLC-XLNet models."""
 
+    name = METHOD
+    Config = Config
 
-def load(reader: FolderReader) -> NeuralModel:
-    """Rebuild a model from its folder; neither hub nor cache is needed."""
-    config = Config.model_validate(reader.manifest.config)
-    encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder)
-    network = Network(encoder, config, read_partition(reader, "head.band_of", len(reader.manifest.details["bands"])))
-    load_weights(network, reader)
-    return NeuralModel(reader.manifest, reader.labels(), network, tokenizer)
+    def train(
+        self,
+        corpus: Corpus,
+        config: Config,
+        *,
+        dev: Corpus | None = None,
+        seed: int = 0,
+        progress: Progress = SILENT,
+        partial: Path | None = None,
+    ) -> NeuralModel[AplcNetwork]:
+        """Fine-tune an encoder on a corpus; the epoch that ranks dev best is kept."""
+        sizes = band_sizes(config.cluster, corpus.labels.n_labels)
+        ready = prepare(METHOD, corpus, config, dev, seed, progress)
+        ready.announce_plan(_head_size(config, ready.encoder, sizes))
+        bands = cut_bands(ready.corpus.labels.counts[: ready.labels.n_labels], sizes)
+        network = AplcNetwork(ready.encoder, config, bands)
+        curve = ready.fit(network, _groups(network, config), partial)
+        manifest = ready.describe(AplcDetails, bands=sizes, curve=curve)
+        return NeuralModel(manifest, ready.labels, network, ready.tokenizer)
+
+    def load(self, reader: FolderReader) -> NeuralModel[AplcNetwork]:
+        """Rebuild a model from its folder; neither hub nor cache is needed."""
+        manifest, config, labels = reader.open(Config, AplcDetails)
+        encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder)
+        bands = read_partition(reader, "head.band_of", len(manifest.details.bands))
+        network = AplcNetwork(encoder, config, bands)
+        load_weights(network, reader)
+        return NeuralModel(manifest, labels, network, tokenizer)
+
+    def uses_dev(self, config: Config) -> bool:
+        """Return True: dev documents choose the epoch."""
+        return True
 
 
 def band_sizes(config: BandConfig, n_labels: int) -> list[int]:
@@ -237,7 +248,7 @@ def _head_size(config: Config, encoder: Encoder, sizes: list[int]) -> HeadSize:
     )
 
 
-def _groups(network: Network, config: Config) -> list[Group]:
+def _groups(network: AplcNetwork, config: Config) -> list[Group]:
     """Discriminative fine-tuning (section 4.1): each module has its own rate."""
     rate = config.rate
     parts = ((network.encoder, rate.encoder), (network.hidden, rate.hidden), (network.head, rate.aplc))

@@ -1,5 +1,5 @@
-"""ensemble."""
+"""Ensembles: several models as one."""
 
-from xmtc.methods.ensemble.method import EnsembleModel, join, load
+from xmtc.methods.ensemble.method import METHOD, EnsembleModel, join, load
 
-__all__ = ["EnsembleModel", "join", "load"]
+__all__ = ["METHOD", "EnsembleModel", "join", "load"]

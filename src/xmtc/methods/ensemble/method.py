@@ -10,21 +10,37 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
+from xmtc.core.config import Settings, build
 from xmtc.core.ensemble import Rule, combine
 from xmtc.core.errors import ConfigError, ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
 from xmtc.core.model import Documents, Model, check_k
+from xmtc.core.propensity import Propensity
 from xmtc.core.ranking import Ranking
-from xmtc.core.storage import FolderReader, Manifest, write_folder
+from xmtc.core.storage import Details, FolderReader, Manifest, write_folder
 
 METHOD = "ensemble"
 _DEPTH = 100  # labels that each member puts forward; METHODS 1.8: the published ensembles join top-100 lists
+
+
+class EnsembleConfig(Settings):
+    """How the members of an ensemble are joined."""
+
+    rule: Rule = "mean"
+    weights: tuple[float, ...] | None = None  # None: equal
+    propensity: Propensity = Field(default_factory=Propensity)
+
+
+class EnsembleDetails(Details):
+    """What an ensemble stores beside settings."""
+
+    members: list[str]  # their methods
 
 
 def join(members: Sequence[Model], rule: Rule = "mean", weights: Sequence[float] | None = None) -> EnsembleModel:
@@ -33,46 +49,42 @@ def join(members: Sequence[Model], rule: Rule = "mean", weights: Sequence[float]
         raise ConfigError(f"an ensemble needs at least two models; got {len(members)}")
     if weights is not None and len(weights) != len(members):
         raise ConfigError(f"{len(members)} models need as many weights; got {len(weights)}")
-    if len({member.manifest.details["features"] for member in members}) > 1:
+    if len({member.manifest.details.features for member in members}) > 1:
         raise ConfigError("an ensemble needs models of one kind of input: all on texts, or all on the same features")
+    # raises for a rule or for weights that cannot be, before anything else is done
+    combine([Ranking(np.zeros((1, 1), np.int32), np.ones((1, 1), np.float32))] * len(members), 1, rule, weights)
     labels = _union([member.labels for member in members])
     first = members[0].manifest
+    chosen = None if weights is None else tuple(weights)
+    settings = build(
+        EnsembleConfig, {"rule": rule, "weights": chosen, "propensity": first.config.get("propensity", {})}
+    )
     manifest = Manifest(
         method=METHOD,
-        config={
-            "rule": rule,
-            "weights": None if weights is None else list(weights),
-            "propensity": first.config.get("propensity", {}),
-        },
+        config=settings.model_dump(mode="json", exclude_unset=True),
         seed=first.seed,
         n_labels=labels.n_labels,
         n_documents=max(member.manifest.n_documents for member in members),
         data=first.data,
-        details={
-            "members": [member.manifest.method for member in members],
-            "features": first.details["features"],
-        },
+        details=EnsembleDetails(
+            features=first.details.features, members=[member.manifest.method for member in members]
+        ),
     )
-    model = EnsembleModel(manifest, labels, tuple(members), rule, None if weights is None else tuple(weights))
-    combine([Ranking(np.zeros((1, 1), np.int32), np.ones((1, 1), np.float32))] * len(members), 1, rule, weights)
-    return model
+    return EnsembleModel(manifest, labels, tuple(members), rule, chosen)
 
 
 def load(reader: FolderReader, load_member: Callable[[Path], Model]) -> EnsembleModel:
     """Rebuild an ensemble; `load_member` loads the model of one subfolder."""
-    config: dict[str, Any] = reader.manifest.config
-    members = [load_member(reader.folder / f"member-{i}") for i in range(len(reader.manifest.details["members"]))]
-    weights = config["weights"]
-    return EnsembleModel(
-        reader.manifest, reader.labels(), tuple(members), config["rule"], None if weights is None else tuple(weights)
-    )
+    manifest, config, labels = reader.open(EnsembleConfig, EnsembleDetails)
+    members = [load_member(reader.folder / f"member-{i}") for i in range(len(manifest.details.members))]
+    return EnsembleModel(manifest, labels, tuple(members), config.rule, config.weights)
 
 
 @dataclass(frozen=True, eq=False)
 class EnsembleModel:
     """Models that rank together; see `xmtc.core.model.Model`."""
 
-    manifest: Manifest
+    manifest: Manifest[EnsembleDetails]
     labels: LabelSet
     members: tuple[Model, ...]
     rule: Rule

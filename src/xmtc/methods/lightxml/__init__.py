@@ -1,5 +1,7 @@
-"""lightxml."""
+"""LightXML; docs/methods/lightxml.md describes it."""
 
-from xmtc.methods.lightxml.method import Config, load, train
+from xmtc.methods.lightxml.method import LightxmlMethod
 
-__all__ = ["Config", "load", "train"]
+METHOD = LightxmlMethod()
+
+__all__ = ["METHOD"]

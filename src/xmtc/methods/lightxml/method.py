@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -18,23 +18,25 @@ from torch import Tensor, nn
 from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError
+from xmtc.core.method import Method
 from xmtc.core.partition import Partition
 from xmtc.core.progress import SILENT, Progress
-from xmtc.core.storage import FolderReader
+from xmtc.core.storage import Details, Epoch, FolderReader
 from xmtc.features.label_clusters import LabelClusterConfig, cluster_labels
 from xmtc.features.tfidf import TfidfConfig
+from xmtc.methods.lightxml.head import ClusterHead
 from xmtc.neural.batches import Batch
 from xmtc.neural.candidates import Clusters
 from xmtc.neural.dropout import Dropout
 from xmtc.neural.encoder import Encoder, EncoderConfig, restore_encoder
-from xmtc.neural.heads import ClusterHead, FlatHead
+from xmtc.neural.heads import FlatHead
 from xmtc.neural.model import NeuralModel, load_weights, read_partition
-from xmtc.neural.optimizer import Group, group_by_decay
+from xmtc.neural.network import Network
+from xmtc.neural.optimizer import Group, Schedule, group_by_decay
 from xmtc.neural.plan import HeadSize
 from xmtc.neural.pooling import concat_cls, masked_mean
 from xmtc.neural.prepare import NeuralConfig, Prepared, prepare
-from xmtc.neural.schedule import Schedule
-from xmtc.neural.trainer import TrainConfig, fit
+from xmtc.neural.trainer import TrainConfig
 
 METHOD = "lightxml"
 Stage = Literal["all", "recall", "rank"]
@@ -98,7 +100,13 @@ class Config(NeuralConfig):
     )
 
 
-class Network(nn.Module):
+class LightxmlDetails(Details):
+    """What a model stores beside settings and arrays."""
+
+    clusters: int | None  # None: one layer over all labels
+
+
+class LightxmlNetwork(Network):
     """Encoder, dropout, head. `stage` says what learns: all at once, or for static negatives recall, then ranking."""
 
     def __init__(self, encoder: Encoder, config: Config, n_labels: int, partition: Partition | None) -> None:
@@ -186,43 +194,56 @@ class Network(nn.Module):
         return torch.cat(parts, dim=1)
 
 
-def train(
-    corpus: Corpus,
-    config: Config,
-    dev: Corpus | None = None,
-    seed: int = 0,
-    progress: Progress = SILENT,
-    partial: Path | None = None,
-) -> NeuralModel:
-    """Fine-tune an encoder on a corpus; the epoch that ranks dev best is kept."""
-    if config.head.negatives != "dynamic" and config.train.epochs < 2:
-        raise ConfigError("train.epochs = 1, but static negatives train recall first, then ranking: set 2 or more")
-    ready = prepare(METHOD, corpus, config, dev, seed, progress)
-    labels = ready.labels
-    _, width = _text_shape(ready.encoder, config)
-    large = config.head.mode == "large" or (config.head.mode == "auto" and labels.n_labels >= config.head.large_from)
-    partition = None
-    if large:
-        progress.stage("clustering labels")
-        partition = cluster_labels(ready.corpus, config.tfidf, config.cluster, seed)
-    n_encoders = 2 if large and config.head.negatives == "static-own" else 1
-    ready.plan(_head_size(config, width, labels.n_labels, partition), n_encoders)
-    network = Network(ready.encoder, config, labels.n_labels, partition)
-    curve = _fit(network, ready, config, partial)
-    ready.manifest.details.update(clusters=None if partition is None else partition.n_clusters, curve=curve)
-    return NeuralModel(ready.manifest, labels, network, ready.tokenizer)
+class LightxmlMethod(Method[Config]):
+    """Train and load LightXML models."""
 
+    name = METHOD
+    Config = Config
 
-def load(reader: FolderReader) -> NeuralModel:
-    """Rebuild a model from its folder; neither hub nor cache is needed."""
-    config = Config.model_validate(reader.manifest.config)
-    encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder)
-    labels = reader.labels()
-    n_clusters = reader.manifest.details["clusters"]
-    partition = None if n_clusters is None else read_partition(reader, "head.clusters.cluster_of", n_clusters)
-    network = Network(encoder, config, labels.n_labels, partition)
-    load_weights(network, reader)
-    return NeuralModel(reader.manifest, labels, network, tokenizer)
+    def train(
+        self,
+        corpus: Corpus,
+        config: Config,
+        *,
+        dev: Corpus | None = None,
+        seed: int = 0,
+        progress: Progress = SILENT,
+        partial: Path | None = None,
+    ) -> NeuralModel[LightxmlNetwork]:
+        """Fine-tune an encoder on a corpus; the epoch that ranks dev best is kept."""
+        if config.head.negatives != "dynamic" and config.train.epochs < 2:
+            raise ConfigError("train.epochs = 1, but static negatives train recall first, then ranking: set 2 or more")
+        ready = prepare(METHOD, corpus, config, dev, seed, progress)
+        labels = ready.labels
+        _, width = _text_shape(ready.encoder, config)
+        large = config.head.mode == "large" or (
+            config.head.mode == "auto" and labels.n_labels >= config.head.large_from
+        )
+        partition = None
+        if large:
+            progress.stage("clustering labels")
+            partition = cluster_labels(ready.corpus, config.tfidf, config.cluster, seed)
+        n_encoders = 2 if large and config.head.negatives == "static-own" else 1
+        ready.announce_plan(_head_size(config, width, labels.n_labels, partition), n_encoders)
+        network = LightxmlNetwork(ready.encoder, config, labels.n_labels, partition)
+        curve = _fit(network, ready, config, partial)
+        n_clusters = None if partition is None else partition.n_clusters
+        manifest = ready.describe(LightxmlDetails, clusters=n_clusters, curve=curve)
+        return NeuralModel(manifest, labels, network, ready.tokenizer)
+
+    def load(self, reader: FolderReader) -> NeuralModel[LightxmlNetwork]:
+        """Rebuild a model from its folder; neither hub nor cache is needed."""
+        manifest, config, labels = reader.open(Config, LightxmlDetails)
+        encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder)
+        n_clusters = manifest.details.clusters
+        partition = None if n_clusters is None else read_partition(reader, "head.clusters.cluster_of", n_clusters)
+        network = LightxmlNetwork(encoder, config, labels.n_labels, partition)
+        load_weights(network, reader)
+        return NeuralModel(manifest, labels, network, tokenizer)
+
+    def uses_dev(self, config: Config) -> bool:
+        """Return True: dev documents choose the epoch."""
+        return True
 
 
 def _text_shape(encoder: Encoder, config: Config) -> tuple[int, int]:
@@ -247,21 +268,18 @@ def _head_size(config: Config, width: int, n_labels: int, partition: Partition |
     )
 
 
-def _fit(network: Network, ready: Prepared, config: Config, partial: Path | None) -> list[dict[str, Any]]:
+def _fit(network: LightxmlNetwork, ready: Prepared[Config], config: Config, partial: Path | None) -> list[Epoch]:
     """Train in one stage, or with static negatives in two of half the epochs each."""
     static = isinstance(network.head, ClusterHead) and config.head.negatives != "dynamic"
-    curve = []
+    curve: list[Epoch] = []
     for stage in _STATIC if static else _DYNAMIC:
         network.enter(stage)
-        curve += fit(
+        curve += ready.fit(
             network,
             _groups(network, config),
-            ready.data,
-            _share(config.train, stage),
-            # recall alone ranks nothing yet: its last epoch goes on to ranking
-            dev=None if stage == "recall" else ready.dev,
-            skips_parameters=True,  # encoders bring a pooler or a mask's vector, which no text's vector needs
-            **ready.run(None if partial is None else partial / stage),
+            None if partial is None else partial / stage,
+            config=_share(config.train, stage),
+            choose=stage != "recall",  # recall alone ranks nothing yet: its last epoch is the one to rank with
         )
     return curve
 
@@ -278,7 +296,7 @@ def _share(config: TrainConfig, stage: Stage) -> TrainConfig:
     )
 
 
-def _groups(network: Network, config: Config) -> list[Group]:
+def _groups(network: LightxmlNetwork, config: Config) -> list[Group]:
     """The stage's parameters: decay on all but biases and norms, the label table row by row."""
     head, rate = network.head, config.rate
     table: list[nn.Parameter] = []

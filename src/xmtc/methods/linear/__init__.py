@@ -1,5 +1,7 @@
-"""linear."""
+"""The sparse linear tree; docs/methods/linear.md describes it."""
 
-from xmtc.methods.linear.method import Config, load, train, update
+from xmtc.methods.linear.method import LinearMethod
 
-__all__ = ["Config", "load", "train", "update"]
+METHOD = LinearMethod()
+
+__all__ = ["METHOD"]

@@ -1,5 +1,7 @@
-"""mexml."""
+"""ME-XML; docs/methods/mexml.md describes it."""
 
-from xmtc.methods.mexml.method import Config, load, train
+from xmtc.methods.mexml.method import MexmlMethod
 
-__all__ = ["Config", "load", "train"]
+METHOD = MexmlMethod()
+
+__all__ = ["METHOD"]

@@ -19,9 +19,10 @@ from torch import Tensor, nn
 from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError
+from xmtc.core.method import Method
 from xmtc.core.partition import Partition
 from xmtc.core.progress import SILENT, Progress
-from xmtc.core.storage import FolderReader
+from xmtc.core.storage import Details, FolderReader
 from xmtc.features.label_clusters import LabelClusterConfig, cluster_labels
 from xmtc.features.tfidf import TfidfConfig
 from xmtc.methods.mexml.experts import (
@@ -38,9 +39,9 @@ from xmtc.methods.mexml.label_attention import LabelAttention, start_from_names
 from xmtc.neural.batches import Batch
 from xmtc.neural.encoder import Encoded, Encoder, EncoderConfig, restore_encoder
 from xmtc.neural.model import NeuralModel, load_weights, read_partition
+from xmtc.neural.network import Network
 from xmtc.neural.optimizer import Group, group_by_decay
 from xmtc.neural.prepare import NeuralConfig, prepare
-from xmtc.neural.trainer import fit
 
 METHOD = "mexml"
 _DIVERSITY = 0.01  # α of Eq. 10
@@ -131,7 +132,13 @@ class Config(NeuralConfig):
         return self.train.epochs // 2 if given is None else given
 
 
-class Network(nn.Module):
+class MexmlDetails(Details):
+    """What a model stores beside settings and arrays."""
+
+    clusters: int | None  # of the shortlist; None: experts score all labels
+
+
+class MexmlNetwork(Network):
     """An encoder and its experts; `diverse` says whether the diversity loss has started.
 
     With a partition of the labels the experts score only those of the clusters that a shortlist chooses.
@@ -224,62 +231,66 @@ class Network(nn.Module):
         return [expert(encoded, labels) for expert in self.experts]
 
 
-def train(
-    corpus: Corpus,
-    config: Config,
-    dev: Corpus | None = None,
-    seed: int = 0,
-    progress: Progress = SILENT,
-    partial: Path | None = None,
-) -> NeuralModel:
-    """Fine-tune an encoder and its experts on a corpus; the epoch that ranks dev best is kept."""
-    ready = prepare(METHOD, corpus, config, dev, seed, progress)
-    head, experts = config.head, [locate_expert(name, ready.encoder.n_layers) for name in config.experts]
-    partition = None
-    if head.shortlist:
-        progress.stage("clustering labels")
-        partition = cluster_labels(ready.corpus, config.tfidf, config.cluster, seed)
-    n_labels, reading = ready.labels.n_labels, config.encoder
-    shortlist = None if partition is None else (partition, head.shortlist or partition.n_clusters)
-    ready.plan(
-        size_experts(experts, ready.encoder.width, n_labels, reading.max_length, head.hidden, reading.mean, shortlist)
-    )
-    network = Network(ready.encoder, config, n_labels, partition)
-    network.counts.copy_(torch.from_numpy(np.bincount(ready.data.Y.indices, minlength=network.n_labels).clip(1)))
-    if head.queries == "text":
-        names = ready.labels.names[: network.n_labels]
-        start_from_names(network.attention, names, ready.tokenizer, ready.encoder.embed_words().weight, progress)
+class MexmlMethod(Method[Config]):
+    """Train and load ME-XML models."""
 
-    def start_diversity(epoch: int) -> None:
-        network.diverse = epoch >= config.diversity_from
+    name = METHOD
+    Config = Config
 
-    curve = fit(
-        network,
-        _groups(network, config),
-        ready.data,
-        config.train,
-        dev=ready.dev,
-        on_epoch=start_diversity,
-        skips_parameters=True,  # layers above the highest that an expert reads
-        **ready.run(partial),
-    )
-    ready.manifest.details.update(clusters=None if partition is None else partition.n_clusters, curve=curve)
-    return NeuralModel(ready.manifest, ready.labels, network, ready.tokenizer)
+    def train(
+        self,
+        corpus: Corpus,
+        config: Config,
+        *,
+        dev: Corpus | None = None,
+        seed: int = 0,
+        progress: Progress = SILENT,
+        partial: Path | None = None,
+    ) -> NeuralModel[MexmlNetwork]:
+        """Fine-tune an encoder and its experts on a corpus; the epoch that ranks dev best is kept."""
+        ready = prepare(METHOD, corpus, config, dev, seed, progress)
+        head, experts = config.head, [locate_expert(name, ready.encoder.n_layers) for name in config.experts]
+        partition = None
+        if head.shortlist:
+            progress.stage("clustering labels")
+            partition = cluster_labels(ready.corpus, config.tfidf, config.cluster, seed)
+        n_labels, reading = ready.labels.n_labels, config.encoder
+        shortlist = None if partition is None else (partition, head.shortlist or partition.n_clusters)
+        ready.announce_plan(
+            size_experts(
+                experts, ready.encoder.width, n_labels, reading.max_length, head.hidden, reading.mean, shortlist
+            )
+        )
+        network = MexmlNetwork(ready.encoder, config, n_labels, partition)
+        network.counts.copy_(torch.from_numpy(np.bincount(ready.data.Y.indices, minlength=network.n_labels).clip(1)))
+        if head.queries == "text":
+            names = ready.labels.names[: network.n_labels]
+            start_from_names(network.attention, names, ready.tokenizer, ready.encoder.embed_words().weight, progress)
+
+        def start_diversity(epoch: int) -> None:
+            network.diverse = epoch >= config.diversity_from
+
+        curve = ready.fit(network, _groups(network, config), partial, on_epoch=start_diversity)
+        n_clusters = None if partition is None else partition.n_clusters
+        manifest = ready.describe(MexmlDetails, clusters=n_clusters, curve=curve)
+        return NeuralModel(manifest, ready.labels, network, ready.tokenizer)
+
+    def load(self, reader: FolderReader) -> NeuralModel[MexmlNetwork]:
+        """Rebuild a model from its folder; neither hub nor cache is needed."""
+        manifest, config, labels = reader.open(Config, MexmlDetails)
+        encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder)
+        n_clusters = manifest.details.clusters
+        partition = None if n_clusters is None else read_partition(reader, "shortlist.clusters.cluster_of", n_clusters)
+        network = MexmlNetwork(encoder, config, labels.n_labels, partition)
+        load_weights(network, reader)
+        return NeuralModel(manifest, labels, network, tokenizer)
+
+    def uses_dev(self, config: Config) -> bool:
+        """Return True: dev documents choose the epoch."""
+        return True
 
 
-def load(reader: FolderReader) -> NeuralModel:
-    """Rebuild a model from its folder; neither hub nor cache is needed."""
-    config = Config.model_validate(reader.manifest.config)
-    encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder)
-    labels = reader.labels()
-    n_clusters = reader.manifest.details["clusters"]
-    partition = None if n_clusters is None else read_partition(reader, "shortlist.clusters.cluster_of", n_clusters)
-    network = Network(encoder, config, labels.n_labels, partition)
-    load_weights(network, reader)
-    return NeuralModel(reader.manifest, labels, network, tokenizer)
-
-
-def _groups(network: Network, config: Config) -> list[Group]:
+def _groups(network: MexmlNetwork, config: Config) -> list[Group]:
     """Three rates: encoder, queries, all else; queries row by row where only a shortlist's are touched."""
     rate = config.rate
     outputs: list[nn.Module] = [expert for expert in network.experts if isinstance(expert, DocumentExpert)]

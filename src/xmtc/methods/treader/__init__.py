@@ -1,5 +1,7 @@
-"""treader."""
+"""TReaderXML; docs/methods/treader.md describes it."""
 
-from xmtc.methods.treader.method import Config, load, train
+from xmtc.methods.treader.method import TreaderMethod
 
-__all__ = ["Config", "load", "train"]
+METHOD = TreaderMethod()
+
+__all__ = ["METHOD"]

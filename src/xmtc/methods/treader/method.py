@@ -10,201 +10,103 @@ from dataclasses import replace
 from functools import partial as partial_of
 from itertools import chain
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field
-from torch import Tensor, nn
+from torch import nn
 
-from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError
 from xmtc.core.labels import LabelSet
+from xmtc.core.method import Method
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader
 from xmtc.core.texts import Texts
 from xmtc.features.label_vectors import pifa
-from xmtc.features.neighbours import NeighbourConfig
-from xmtc.features.tfidf import TfidfConfig
 from xmtc.features.tfidf.once import fit_transform_once
-from xmtc.features.words import UNKNOWN, Words, WordsConfig, word_vectors
-from xmtc.methods.treader.reading import DualReader, PoolConfig, ReaderConfig, ScopeReader
+from xmtc.features.words import UNKNOWN, Words, word_vectors
+from xmtc.methods.treader.model import TaughtModel
+from xmtc.methods.treader.network import Config, TreaderDetails, TreaderNetwork
 from xmtc.methods.treader.scopes import ScopeConfig, check_hierarchy, describe_entries
-from xmtc.methods.treader.teacher import ByEncoder, ByTfidf, ByWords, Comparer, TaughtModel, Teacher
+from xmtc.methods.treader.teacher import ByEncoder, ByTfidf, ByWords, Comparer, Teacher
 from xmtc.methods.treader.word_encoder import WordEncoder, WordTokenizer
-from xmtc.neural.batches import Batch
-from xmtc.neural.dropout import Dropout
-from xmtc.neural.embed import spread_scale, spread_words
+from xmtc.neural.embed import spread_words
 from xmtc.neural.encoder import Encoder, Tokenizer, load_encoder, restore_encoder
-from xmtc.neural.heads import FlatHead, VoteHead, Votes
 from xmtc.neural.model import load_weights
 from xmtc.neural.optimizer import Group, group_by_decay
 from xmtc.neural.plan import HeadSize
-from xmtc.neural.prepare import NeuralConfig, Prepared, prepare
-from xmtc.neural.schedule import Plateau, Schedule
-from xmtc.neural.trainer import TrainConfig, fit
+from xmtc.neural.prepare import Prepared, prepare
 
 METHOD = "treader"
 
 
-class TreaderWordsConfig(WordsConfig):
-    """Words of texts and descriptions; the length is the paper's on EURLex, the width that of its vectors."""
+class TreaderMethod(Method[Config]):
+    """Train and load TReaderXML models."""
 
-    max_words: int = Field(500, ge=1, description="T, words of a text that are read")
-    width: int = Field(300, ge=1, description="of random vectors")
+    name = METHOD
+    Config = Config
 
+    def train(
+        self,
+        corpus: Corpus,
+        config: Config,
+        *,
+        dev: Corpus | None = None,
+        seed: int = 0,
+        progress: Progress = SILENT,
+        partial: Path | None = None,
+    ) -> TaughtModel:
+        """Find every document's scope among the others, and train the dual network; dev chooses the epoch."""
+        check_hierarchy(corpus.labels)
+        if config.head.vote and not config.reader.teacher:
+            raise ConfigError(
+                "head.vote = true, but without a teacher (reader.teacher) there is no scope: set one of them"
+            )
+        read_words = partial_of(_fit_words, config=config, seed=seed, progress=progress)
+        ready = prepare(METHOD, corpus, config, dev, seed, progress, read_words if config.text == "words" else None)
+        teacher, descriptions = None, None
+        if config.reader.teacher:
+            _tell_hierarchy(ready.labels, config.scope, progress)
+            descriptions = _read_descriptions(ready, config)
+            texts = Texts.pack(ready.corpus.texts or ())
+            compare = _build_comparer(ready, config)
+            inputs, (dev_inputs, score) = ready.data.inputs, ready.dev
+            vectors = compare.once(texts, inputs.tokens, progress)
+            pool = (ready.labels, ready.corpus.ids, ready.corpus.Y.tocsr(), vectors)
+            teacher = Teacher.build(*pool, compare, config.neighbours, config.scope, progress)
+            progress.stage("finding neighbours")
+            taught = teacher.teach_pool(inputs, vectors, progress)
+            dev_taught = teacher.teach_once(Texts.pack(ready.held.texts or ()), dev_inputs, progress)
+            ready = replace(ready, data=replace(ready.data, inputs=taught), dev=(dev_taught, score))
+        torch.manual_seed(seed)
+        network = TreaderNetwork(ready.encoder, config, ready.labels.n_labels, descriptions)
+        ready.announce_plan(_head_size(network, config))
+        curve = ready.fit(network, _groups(network, config), partial, plateau=config.plateau)
+        manifest = ready.describe(TreaderDetails, width=ready.encoder.width, curve=curve)
+        return TaughtModel(manifest, ready.labels, network, ready.tokenizer, teacher)
 
-class HeadConfig(PoolConfig):
-    """Between the states of all words and the labels."""
+    def load(self, reader: FolderReader) -> TaughtModel:
+        """Rebuild a model from its folder; neither training data nor hub nor cache is needed."""
+        manifest, config, labels = reader.open(Config, TreaderDetails)
+        encoder: Encoder
+        tokenizer: Tokenizer
+        if config.text == "words":
+            words = Words.from_arrays(reader.arrays("words"), config.words.max_words)
+            encoder, tokenizer = WordEncoder(len(words), manifest.details.width), WordTokenizer(words)
+        else:
+            encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder)
+        teacher, descriptions = None, None
+        if config.reader.teacher:
+            teacher = Teacher.load(reader, labels, config.neighbours, config.scope, config.tfidf, config.encoder)
+            descriptions = reader.arrays("descriptions")["words"]
+        network = TreaderNetwork(encoder, config, labels.n_labels, descriptions)
+        load_weights(network, reader)
+        return TaughtModel(manifest, labels, network, tokenizer, teacher)
 
-    dropout: float = Field(0.0, ge=0, lt=1, description="on what the output layer reads")
-    initial_bias: float = Field(0.0, description="of the first scores; −6 says that labels are rare")
-    vote: bool = Field(False, description="let the scope's labels raise their own scores, as far as helps in training")
-
-
-class TreaderTrainConfig(TrainConfig):
-    """Rates stay, or fall on a plateau, and nothing is clipped; the paper says no more."""
-
-    epochs: int = Field(20, ge=1)
-    schedule: Schedule = "constant"
-    clip: float | None = Field(None, gt=0, description="largest norm of the gradient")
-
-
-class RateConfig(Settings):
-    """Learning rates; the paper has one for all."""
-
-    words: float = Field(1e-4, gt=0, description="of the word vectors (text = words)")
-    encoder: float = Field(1e-4, gt=0, description="of the encoder (text = encoder)")
-    reader: float = Field(1e-4, gt=0, description="of attention, bottleneck and output layer")
-    decay: float = Field(0.0, ge=0, description="weight decay, of all but word vectors, biases and norms")
-
-
-class Config(NeuralConfig):
-    """Settings of TReaderXML."""
-
-    text: Literal["words", "encoder"] = Field("words", description="word vectors; or an encoder's last layer")
-    words: TreaderWordsConfig = Field(default_factory=TreaderWordsConfig)
-    neighbours: NeighbourConfig = Field(default_factory=NeighbourConfig)
-    scope: ScopeConfig = Field(default_factory=ScopeConfig)
-    tfidf: TfidfConfig = Field(default_factory=TfidfConfig)
-    reader: ReaderConfig = Field(default_factory=ReaderConfig)
-    head: HeadConfig = Field(default_factory=HeadConfig)
-    rate: RateConfig = Field(default_factory=RateConfig)
-    plateau: Plateau | None = Field(None, description="how rates fall when dev stands still; None: they do not")
-    train: TreaderTrainConfig = Field(default_factory=TreaderTrainConfig)
-
-
-class Network(nn.Module):
-    """Words or encoder, scope, dual reader, output layer; without `descriptions` there is no teacher."""
-
-    def __init__(
-        self, encoder: Encoder, config: Config, n_labels: int, descriptions: NDArray[np.integer] | None
-    ) -> None:
-        super().__init__()
-        self.encoder = encoder
-        self.scope: ScopeReader | None = None
-        if descriptions is not None:
-            rows = torch.from_numpy(descriptions.astype(np.int64))
-            # word embeddings of an encoder are far smaller than its states, which they stand beside
-            scale = 1.0 if isinstance(encoder, WordEncoder) else spread_scale(encoder)
-            self.scope = ScopeReader(rows, encoder.width, scale)
-        longest = config.words.max_words if config.text == "words" else config.encoder.max_length
-        self.reader = DualReader(encoder.width, longest, config.reader, config.head)
-        self.dropout = Dropout(config.head.dropout)
-        self.head = FlatHead(config.head.bottleneck, n_labels, config.head.initial_bias)
-        self.vote = VoteHead(n_labels) if config.head.vote and self.scope is not None else None
-
-    def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Σ over documents and labels of BCE (Eq. 19 on logits), and the number of documents."""
-        total, _ = self.head.loss(self.dropout(self._read(batch)), batch, self._votes(batch))
-        return total, torch.tensor(float(len(batch)), device=total.device)
-
-    def rank(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
-        """(labels, σ of their logits) of the k best labels."""
-        return self.head.rank(self._read(batch), k, self._votes(batch))
-
-    def score(self, batch: Batch, label: int) -> Tensor:
-        """(B,) what an explanation follows: the label's logit."""
-        return self.head.score(self._read(batch), label, self._votes(batch))
-
-    def _votes(self, batch: Batch) -> Votes | None:
-        return None if self.vote is None else self.vote(batch)
-
-    def _read(self, batch: Batch) -> Tensor:
-        """(B, bottleneck): O_Interaction."""
-        states, mask = self.encoder(batch.ids, batch.mask).states[-1], batch.mask  # E_x
-        if self.encoder.layout.pad_left:  # the reader counts places from the first word on
-            order = (~mask).int().argsort(dim=1, stable=True)
-            states, mask = states.gather(1, order.unsqueeze(2).expand_as(states)), mask.gather(1, order)
-        scope = None if self.scope is None else self.scope(batch, self.encoder.embed_words())  # E_y′
-        read: Tensor = self.reader(states, mask, scope)
-        return read
-
-
-def train(
-    corpus: Corpus,
-    config: Config,
-    dev: Corpus | None = None,
-    seed: int = 0,
-    progress: Progress = SILENT,
-    partial: Path | None = None,
-) -> TaughtModel:
-    """Find every document's scope among the others, and train the dual network; dev chooses the epoch."""
-    check_hierarchy(corpus.labels)
-    if config.head.vote and not config.reader.teacher:
-        raise ConfigError("head.vote = true, but without a teacher (reader.teacher) there is no scope: set one of them")
-    read_words = partial_of(_fit_words, config=config, seed=seed, progress=progress)
-    ready = prepare(METHOD, corpus, config, dev, seed, progress, read_words if config.text == "words" else None)
-    teacher, descriptions = None, None
-    data, (dev_tokens, score) = ready.data, ready.dev
-    if config.reader.teacher:
-        _tell_hierarchy(ready.labels, config.scope, progress)
-        descriptions = _read_descriptions(ready, config)
-        texts = Texts.pack(ready.corpus.texts or ())
-        compare = _build_comparer(ready, config)
-        vectors = compare.once(texts, data.tokens, progress)
-        pool = (ready.labels, ready.corpus.ids, ready.corpus.Y.tocsr(), vectors)
-        teacher = Teacher.build(*pool, compare, config.neighbours, config.scope, progress)
-        progress.stage("finding neighbours")
-        data = replace(data, tokens=teacher.teach_pool(data.tokens, vectors, progress))
-        dev_tokens = teacher.teach_once(Texts.pack(ready.held.texts or ()), dev_tokens, progress)
-    torch.manual_seed(seed)
-    network = Network(ready.encoder, config, ready.labels.n_labels, descriptions)
-    ready.plan(_head_size(network, config))
-    curve = fit(
-        network,
-        _groups(network, config),
-        data,
-        config.train,
-        dev=(dev_tokens, score),
-        skips_parameters=True,  # encoders bring a pooler or a mask's vector, which no state needs
-        plateau=config.plateau,
-        **ready.run(partial),
-    )
-    ready.manifest.details.update(width=ready.encoder.width, curve=curve)
-    return TaughtModel(ready.manifest, ready.labels, network, ready.tokenizer, teacher)
-
-
-def load(reader: FolderReader) -> TaughtModel:
-    """Rebuild a model from its folder; neither training data nor hub nor cache is needed."""
-    config = Config.model_validate(reader.manifest.config)
-    labels = reader.labels()
-    encoder: Encoder
-    tokenizer: Tokenizer
-    if config.text == "words":
-        words = Words.from_arrays(reader.arrays("words"), config.words.max_words)
-        encoder, tokenizer = WordEncoder(len(words), reader.manifest.details["width"]), WordTokenizer(words)
-    else:
-        encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder)
-    teacher, descriptions = None, None
-    if config.reader.teacher:
-        teacher = Teacher.load(reader, labels, config.neighbours, config.scope, config.tfidf, config.encoder)
-        descriptions = reader.arrays("descriptions")["words"]
-    network = Network(encoder, config, labels.n_labels, descriptions)
-    load_weights(network, reader)
-    return TaughtModel(reader.manifest, labels, network, tokenizer, teacher)
+    def uses_dev(self, config: Config) -> bool:
+        """Return True: dev documents choose the epoch."""
+        return True
 
 
 def _fit_words(corpus: Corpus, config: Config, seed: int, progress: Progress) -> tuple[Encoder, Tokenizer]:
@@ -224,7 +126,7 @@ def _tell_hierarchy(labels: LabelSet, scope: ScopeConfig, progress: Progress) ->
         progress.say(f"the labels have no hierarchy: {told}")
 
 
-def _read_descriptions(ready: Prepared, config: Config) -> NDArray[np.int64]:
+def _read_descriptions(ready: Prepared[Config], config: Config) -> NDArray[np.int64]:
     """(entries, m): the first words of every entry's description, −1 after its end."""
     m, corpus = config.reader.description_words, ready.corpus
 
@@ -251,7 +153,7 @@ def _lines(texts: Sequence[str]) -> list[str]:
     return list(Texts.pack(texts))  # packed: tokenizers refuse lone surrogates
 
 
-def _build_comparer(ready: Prepared, config: Config) -> Comparer:
+def _build_comparer(ready: Prepared[Config], config: Config) -> Comparer:
     kind = config.neighbours.vectors
     if kind == "tfidf":
         return ByTfidf(fit_transform_once(Texts.pack(ready.corpus.texts or ()), config.tfidf, ready.progress)[0])
@@ -263,7 +165,7 @@ def _build_comparer(ready: Prepared, config: Config) -> Comparer:
     return ByWords(table)
 
 
-def _head_size(network: Network, config: Config) -> HeadSize:
+def _head_size(network: TreaderNetwork, config: Config) -> HeadSize:
     """All but word vectors or encoder."""
     places = config.words.max_words if config.text == "words" else config.encoder.max_length
     places += config.reader.description_words if config.reader.teacher else 0
@@ -277,7 +179,7 @@ def _head_size(network: Network, config: Config) -> HeadSize:
     )
 
 
-def _groups(network: Network, config: Config) -> list[Group]:
+def _groups(network: TreaderNetwork, config: Config) -> list[Group]:
     """One rate for word vectors, row by row, or for the encoder; one for all the rest."""
     rate, encoder = config.rate, network.encoder
     if isinstance(encoder, WordEncoder):
@@ -287,5 +189,5 @@ def _groups(network: Network, config: Config) -> list[Group]:
     return groups + group_by_decay(_rest(network), rate.reader, rate.decay)
 
 
-def _rest(network: Network) -> list[nn.Module]:
+def _rest(network: TreaderNetwork) -> list[nn.Module]:
     return [part for part in (network.reader, network.head, network.scope, network.vote) if part is not None]

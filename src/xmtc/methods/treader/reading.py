@@ -14,7 +14,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from xmtc.core.config import Settings
-from xmtc.neural.batches import Batch
+from xmtc.methods.treader.inputs import TaughtBatch
 
 Reading = Literal["none", "mmhsa+r", "mhsa+r", "mhsa+r+mmhsa", "mmhsa+mhsa", "mmhsa+r+mhsa"]
 
@@ -134,11 +134,8 @@ class ScopeReader(nn.Module):
         self.register_buffer("scale", torch.tensor(scale))
         self.null = nn.Parameter(torch.zeros(descriptions.shape[1], width))
 
-    def forward(self, batch: Batch, words: nn.Embedding) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: TaughtBatch, words: nn.Embedding) -> tuple[Tensor, Tensor]:
         """Return (B, m, d), and (B, m): which places any description of the scope reaches."""
-        assert batch.scope is not None  # a network with a teacher is fed tokens with scopes
-        assert batch.scope_weights is not None
-        assert batch.scope_starts is not None
         n, m = len(batch), self.descriptions.shape[1]
         sizes = batch.scope_starts.diff()
         ids = self.descriptions[batch.scope]  # (entries of all scopes, m)

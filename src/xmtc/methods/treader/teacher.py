@@ -1,6 +1,6 @@
 """Teacher knowledge: the documents trained on, searched for those nearest to a text, and the scope these give it.
 
-Texts enter with their tokens; neighbours, and tokens that carry scopes, leave. A saved model holds all of it: the
+Texts enter with their tokens; neighbours, and inputs that carry scopes, leave. A saved model holds all of it: the
 pool's vectors, labels and ids, and what turns a text into such a vector. Knows no network but the one that compares.
 """
 
@@ -28,11 +28,12 @@ from xmtc.features.neighbours import (
 )
 from xmtc.features.tfidf import Tfidf, TfidfConfig
 from xmtc.features.tokens import Tokens, tokenize
+from xmtc.methods.treader.inputs import TaughtInputs
 from xmtc.methods.treader.scopes import ScopeConfig, Scopes, build_scopes
-from xmtc.methods.treader.word_encoder import WordEncoder
+from xmtc.neural.batches import Inputs
 from xmtc.neural.embed import embed_texts, mean_states
 from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, restore_encoder, save_encoder
-from xmtc.neural.model import NeuralModel, load_weights
+from xmtc.neural.model import load_weights
 
 _FOLDER = "teacher"
 
@@ -133,20 +134,21 @@ class Teacher:
         store = NeighbourStore.build(vectors, neighbours.approximate, progress)
         return cls(labels, ids, Y, store, compare, neighbours.k, scope)
 
-    def teach_pool(self, tokens: Tokens, vectors: Vectors, progress: Progress = SILENT) -> Tokens:
-        """Return the pool's own tokens with scopes: no document is its own neighbour, or its labels would leak in."""
-        own = np.arange(len(tokens))
+    def teach_pool(self, inputs: Inputs, vectors: Vectors, progress: Progress = SILENT) -> TaughtInputs:
+        """Return the pool's own inputs with scopes: no document is its own neighbour, or its labels would leak in."""
+        own = np.arange(len(inputs))
         found = search_once(self.store, vectors, self.k, own=own, progress=progress)
-        return replace(tokens, scopes=self.scopes(found))
+        return TaughtInputs(inputs.tokens, inputs.layout, self.scopes(found))
 
-    def teach_once(self, texts: Texts, tokens: Tokens, progress: Progress = SILENT) -> Tokens:
-        """Return the tokens of other texts with their scopes; neighbours are kept for later runs."""
-        vectors = self.compare.once(texts, tokens, progress)
-        return replace(tokens, scopes=self.scopes(search_once(self.store, vectors, self.k, progress=progress)))
+    def teach_once(self, texts: Texts, inputs: Inputs, progress: Progress = SILENT) -> TaughtInputs:
+        """Return the inputs of other texts with their scopes; neighbours are kept for later runs."""
+        vectors = self.compare.once(texts, inputs.tokens, progress)
+        found = search_once(self.store, vectors, self.k, progress=progress)
+        return TaughtInputs(inputs.tokens, inputs.layout, self.scopes(found))
 
-    def teach(self, texts: Texts, tokens: Tokens) -> Tokens:
+    def teach(self, texts: Texts, inputs: Inputs) -> TaughtInputs:
         """Return the same; nothing is kept."""
-        return replace(tokens, scopes=self.scopes(self.search(texts, tokens)))
+        return TaughtInputs(inputs.tokens, inputs.layout, self.scopes(self.search(texts, inputs.tokens)))
 
     def search(self, texts: Texts, tokens: Tokens) -> Neighbours:
         """Return the pool's documents nearest to each text."""
@@ -215,33 +217,3 @@ def _load_comparer(
     encoder, tokenizer = restore_encoder(reader.folder / _FOLDER / "encoder", settings)
     load_weights(encoder, reader, f"{_FOLDER}/weights")
     return ByEncoder(encoder, tokenizer)
-
-
-@dataclass(frozen=True, eq=False)
-class TaughtModel(NeuralModel):
-    """A network that reads every text with its scope; without a teacher, the text alone."""
-
-    teacher: Teacher | None
-
-    def read(self, texts: Texts) -> Tokens:
-        """Return the tokens of texts with their scopes."""
-        tokens = super().read(texts)
-        return tokens if self.teacher is None else self.teacher.teach(texts, tokens)
-
-    def explain(self, text: str, label: str) -> Explanation:
-        """Say which words pushed a label up or down, which documents are like the text, and its scope."""
-        explanation = super().explain(text, label)
-        if self.teacher is None:
-            return explanation
-        texts = Texts.pack([text])
-        return self.teacher.explain(texts, tokenize(texts, self.tokenizer), explanation)
-
-    def save_reader(self, out: FolderWriter) -> None:
-        """Write vocabulary or tokenizer, the descriptions' words, and the teacher."""
-        if isinstance(self.network.encoder, WordEncoder):
-            out.arrays("words", self.tokenizer.inner.arrays())
-        else:
-            super().save_reader(out)
-        if self.teacher is not None:
-            out.arrays("descriptions", {"words": self.network.scope.descriptions.cpu().numpy().astype(np.int32)})
-            self.teacher.save(out)

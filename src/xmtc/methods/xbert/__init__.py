@@ -1,5 +1,7 @@
-"""xbert."""
+"""X-BERT; docs/methods/xbert.md describes it."""
 
-from xmtc.methods.xbert.method import Config, load, train, uses_dev
+from xmtc.methods.xbert.method import XbertMethod
 
-__all__ = ["Config", "load", "train", "uses_dev"]
+METHOD = XbertMethod()
+
+__all__ = ["METHOD"]

@@ -26,12 +26,13 @@ from xmtc.features.tokens import Tokens, tokenize, tokenize_once
 from xmtc.features.words import Words, WordsConfig
 from xmtc.methods.xbert.matching import Transform, transform_scores
 from xmtc.methods.xbert.xttention import Xttention, XttentionConfig
-from xmtc.neural.batches import Batch
+from xmtc.neural.batches import Batch, Inputs
 from xmtc.neural.dropout import Dropout
-from xmtc.neural.embed import read_tokens
+from xmtc.neural.embed import read_inputs
 from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, restore_encoder, save_encoder
+from xmtc.neural.network import Embedder, Trainable
 from xmtc.neural.optimizer import Group, group_by_decay
-from xmtc.neural.plan import HeadSize, available_memory, plan_training
+from xmtc.neural.plan import HeadSize, announce_plan
 from xmtc.neural.pooling import concat_cls, masked_mean
 from xmtc.neural.trainer import TrainConfig
 
@@ -97,7 +98,7 @@ class PooledEncoder(nn.Module):
         return torch.cat([cls, masked_mean(encoded)], dim=1) if self.mean else cls
 
 
-class ClusterMatcher(nn.Module):
+class ClusterMatcher(Trainable, Embedder):
     """A body and a linear layer over K clusters."""
 
     def __init__(self, body: PooledEncoder | Xttention, n_clusters: int, config: MatchConfig) -> None:
@@ -147,13 +148,13 @@ class ClusterMatcher(nn.Module):
         dense = [parameter for layer in layers for parameter in layer.parameters()]
         return [Group(dense, rate.xttention), Group(list(body.words.parameters()), rate.xttention, row_sparse=True)]
 
-    def tell_plan(self, lengths: NDArray[np.integer], config: TrainConfig, progress: Progress) -> None:
-        """Say what training on texts of these lengths will take; refuse what cannot fit."""
+    def announce_plan(self, lengths: NDArray[np.integer], config: TrainConfig, progress: Progress) -> None:
+        """Report what training on texts of these lengths will take; raise ConfigError if it cannot fit."""
         body, n_clusters = self.body, self.output.out_features
         if isinstance(body, PooledEncoder):
             advice = "make fewer clusters (cluster.count)"
             head = HeadSize((body.width + 1) * n_clusters, 0, 3 * n_clusters, advice)
-            plan_training(body.encoder, 1, head, lengths, config).tell(progress, available_memory())
+            announce_plan(body.encoder, 1, head, lengths, config, progress)
         else:
             n_parameters = sum(parameter.numel() for parameter in self.parameters())
             progress.say(f"X-ttention has {n_parameters / 1e6:,.1f} million parameters")
@@ -175,7 +176,7 @@ class NeuralMatcher:
         assert tokens is not None  # a neural matcher comes with a reader
         body = self.network.body
         width = body.width if self.keeps_vectors else None
-        raw, vectors = read_tokens(self.network, tokens, body.layout, k, width, progress)
+        raw, vectors = read_inputs(self.network, Inputs(tokens, body.layout), k, width, progress)
         return transform_scores(raw, self.transform, self.logarithm), vectors
 
     def save(self, out: FolderWriter, prefix: str) -> None:

@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from xmtc.core.errors import ConfigError, nearest
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
+from xmtc.core.storage import Epoch
 from xmtc.features.tokens import Tokens
 from xmtc.methods.xbert.matcher import ClusterMatcher, RateConfig
 from xmtc.methods.xbert.matching import score_clusters
 from xmtc.methods.xbert.stages import finish_stage
+from xmtc.neural.batches import Inputs
 from xmtc.neural.devices import build_accelerator
 from xmtc.neural.trainer import Score, TrainConfig, TrainingData, fit
 
@@ -39,32 +41,33 @@ def train_matcher(
     folder: Path | None,
     identity: dict[str, Any],
     progress: Progress = SILENT,
-) -> list[dict[str, Any]]:
+) -> list[Epoch]:
     """Train a network, which is left ready to predict, and return its curve.
 
     folder: of the member; what an interrupted run left there is gone on with. The best epoch is the one that ranks the
     clusters of dev best.
     """
+    layout = network.body.layout
     checkpoints = None if folder is None else folder / "checkpoints"
 
     def compute() -> dict[str, NDArray[Any]]:
         curve = fit(
             network,
             network.groups(rate),
-            TrainingData(*documents, network.body.layout),
+            TrainingData(Inputs(documents[0], layout), documents[1]),
             config,
-            dev=(dev[0], cluster_scorer(dev[1], config.metric)),
+            dev=(Inputs(dev[0], layout), cluster_scorer(dev[1], config.metric)),
             seed=seed,
             partial=checkpoints,
             identity=identity,
             skips_parameters=True,  # encoders bring a pooler or a mask's vector, which no text's vector needs
             progress=progress,
         )
-        told = np.frombuffer(json.dumps(curve).encode(), dtype=np.uint8)
+        told = np.frombuffer(json.dumps([entry.to_json() for entry in curve]).encode(), dtype=np.uint8)
         return {**{name: value.cpu().numpy() for name, value in network.state_dict().items()}, _CURVE: told}
 
     found = finish_stage(folder, "matcher", compute)
-    curve: list[dict[str, Any]] = json.loads(found.pop(_CURVE).tobytes())
+    curve = [Epoch(**entry) for entry in json.loads(found.pop(_CURVE).tobytes())]
     network.load_state_dict({name: torch.tensor(array) for name, array in found.items()})
     # where training would have left it: members share words, and what follows reads the documents there
     network.to(build_accelerator(config.precision, skips_parameters=True).device)

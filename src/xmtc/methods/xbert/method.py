@@ -6,6 +6,7 @@ and seeds; they share TF-IDF and tokens, are trained one after another, and lie 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,10 @@ from pydantic import Field
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError
 from xmtc.core.held_out import hold_out
+from xmtc.core.method import Method
 from xmtc.core.partition import Partition
 from xmtc.core.progress import SILENT, Progress
-from xmtc.core.storage import FolderReader
+from xmtc.core.storage import Epoch, FolderReader
 from xmtc.core.texts import Texts
 from xmtc.features.clustering import ClusterConfig, label_tree
 from xmtc.features.label_vectors import pifa
@@ -52,7 +54,16 @@ from xmtc.methods.xbert.matcher import (
     load_reader,
 )
 from xmtc.methods.xbert.matcher_training import cluster_scorer, train_matcher
-from xmtc.methods.xbert.model import EnsembleConfig, JointMatcher, LinearMatcher, Matcher, Member, StagedModel
+from xmtc.methods.xbert.model import (
+    EnsembleConfig,
+    JointMatcher,
+    LinearMatcher,
+    Matcher,
+    Member,
+    MemberDetails,
+    StagedModel,
+    XbertDetails,
+)
 from xmtc.methods.xbert.ranker import RankConfig, StagedSearchConfig, finish_tree, join_features, train_ranker
 from xmtc.methods.xbert.stages import finish_stage
 from xmtc.methods.xbert.xttention import Xttention, XttentionConfig
@@ -89,58 +100,67 @@ class Config(NeuralConfig):
     train: XbertTrainConfig = Field(default_factory=XbertTrainConfig)
 
 
-def train(
-    corpus: Corpus,
-    config: Config,
-    dev: Corpus | None = None,
-    seed: int = 0,
-    progress: Progress = SILENT,
-    partial: Path | None = None,
-) -> StagedModel:
-    """Train all members, one after another; what an interrupted run has finished is taken from `partial`."""
-    kinds = choose_vectors(corpus.labels, config.cluster, progress)
-    run = _Run(corpus, config, kinds, dev, seed, progress, partial)
-    first = seed * config.cluster.seeds  # runs of other seeds have no member in common
-    wanted = [(kind, first + i) for kind in kinds for i in range(config.cluster.seeds)]
-    members, facts = [], []
-    for number, (kind, member_seed) in enumerate(wanted):
-        if len(wanted) > 1:
-            progress.say(f"member {number + 1} of {len(wanted)}: {kind}, seed {member_seed}")
-        member, known = run.train_member(number, kind, member_seed)
-        members.append(member)
-        facts.append(known)
-    run.manifest.details.update(members=facts, clusters=run.n_clusters, curve=facts[0]["curve"])
-    parts = (corpus.labels, run.tfidf, run.reader, tuple(members))
-    return StagedModel(run.manifest, *parts, config.search, config.ensemble)
+class XbertMethod(Method[Config]):
+    """Train and load X-BERT models."""
 
+    name = METHOD
+    Config = Config
 
-def uses_dev(config: Config) -> bool:
-    """Say whether dev chooses the best epoch: a linear matcher has none."""
-    return config.match.kind != "linear"
+    def train(
+        self,
+        corpus: Corpus,
+        config: Config,
+        *,
+        dev: Corpus | None = None,
+        seed: int = 0,
+        progress: Progress = SILENT,
+        partial: Path | None = None,
+    ) -> StagedModel:
+        """Train all members, one after another; what an interrupted run has finished is taken from `partial`."""
+        kinds = choose_vectors(corpus.labels, config.cluster, progress)
+        run = _Run(corpus, config, kinds, dev, seed, progress, partial)
+        first = seed * config.cluster.seeds  # runs of other seeds have no member in common
+        wanted = [(kind, first + i) for kind in kinds for i in range(config.cluster.seeds)]
+        members, known = [], []
+        for number, (kind, member_seed) in enumerate(wanted):
+            if len(wanted) > 1:
+                progress.say(f"member {number + 1} of {len(wanted)}: {kind}, seed {member_seed}")
+            member, details = run.train_member(number, kind, member_seed)
+            members.append(member)
+            known.append(details)
+        begun = run.manifest.details
+        details_of_all = XbertDetails(
+            features=begun.features, dev=begun.dev, members=known, clusters=run.n_clusters, curve=known[0].curve
+        )
+        manifest = replace(run.manifest, details=details_of_all)
+        shared = (corpus.labels, run.tfidf, run.reader, tuple(members))
+        return StagedModel(manifest, *shared, config.search, config.ensemble)
 
+    def load(self, reader: FolderReader) -> StagedModel:
+        """Rebuild a model from its folder; neither hub nor cache is needed."""
+        manifest, config, labels = reader.open(Config, XbertDetails)
+        neural = config.match.kind != "linear"
+        text_reader = load_reader(reader, config.match, config.encoder, config.words) if neural else None
+        members = []
+        for i, details in enumerate(manifest.details.members):
+            linear = None
+            if details.matcher is not None:
+                linear = _linear(LinearTree.restore(reader.arrays(f"member-{i}/matcher"), details.matcher), config)
+            network = None
+            if text_reader is not None:
+                sizes = (config.match, config.encoder, config.xttention)
+                network = load_network(reader, i, text_reader, details.clusters, *sizes)
+            matcher = _join(network, linear, config)
+            partition = Partition(reader.arrays(f"member-{i}/index")["parents"], details.clusters)
+            ranker = LinearTree.restore(reader.arrays(f"member-{i}/ranker"), details.ranker)
+            members.append(Member(partition, matcher, ranker))
+        tfidf = Tfidf.from_arrays(reader.arrays("tfidf"), config.tfidf)
+        shared = (labels, tfidf, text_reader, tuple(members))
+        return StagedModel(manifest, *shared, config.search, config.ensemble)
 
-def load(reader: FolderReader) -> StagedModel:
-    """Rebuild a model from its folder; neither hub nor cache is needed."""
-    config = Config.model_validate(reader.manifest.config)
-    neural = config.match.kind != "linear"
-    text_reader = load_reader(reader, config.match, config.encoder, config.words) if neural else None
-    members = []
-    for i, facts in enumerate(reader.manifest.details["members"]):
-        linear = None
-        if facts["matcher"] is not None:
-            tree = LinearTree.from_parts(reader.arrays(f"member-{i}/matcher"), facts["matcher"])
-            linear = _linear(tree, config)
-        network = None
-        if text_reader is not None:
-            sizes = (config.match, config.encoder, config.xttention)
-            network = load_network(reader, i, text_reader, facts["clusters"], *sizes)
-        matcher = _join(network, linear, config)
-        partition = Partition(reader.arrays(f"member-{i}/index")["parents"], facts["clusters"])
-        ranker = LinearTree.from_parts(reader.arrays(f"member-{i}/ranker"), facts["ranker"])
-        members.append(Member(partition, matcher, ranker))
-    tfidf = Tfidf.from_arrays(reader.arrays("tfidf"), config.tfidf)
-    parts = (reader.labels(), tfidf, text_reader, tuple(members))
-    return StagedModel(reader.manifest, *parts, config.search, config.ensemble)
+    def uses_dev(self, config: Config) -> bool:
+        """Say whether dev chooses the best epoch: a linear matcher has none."""
+        return config.match.kind != "linear"
 
 
 class _Run:
@@ -195,26 +215,33 @@ class _Run:
             self.tokens = self.reader.read_once(texts, progress)
             self.dev_tokens = self.reader.read_once(Texts.pack(dev.texts or ()), progress)
             self.dev_Y = dev.align(labels).Y[:, : labels.n_labels].tocsr()
-            self._build_network(seed).tell_plan(self.tokens.lengths, config.train, progress)
+            self._build_network(seed).announce_plan(self.tokens.lengths, config.train, progress)
             if n_members > 1:
                 progress.say(f"that is one member of {n_members}; the others take as long")
 
-    def train_member(self, number: int, kind: VectorKind, seed: int) -> tuple[Member, dict[str, Any]]:
-        """Index, match, rank; returns the member and what the manifest says of it."""
+    def train_member(self, number: int, kind: VectorKind, seed: int) -> tuple[Member, MemberDetails]:
+        """Index, match, rank; returns the member and what the model's details say of it."""
         folder = None if self.partial is None else self.partial / f"member-{number}"
         partition = self._index(folder, kind, seed)
         targets = cluster_targets(self.Y, partition)
-        facts: dict[str, Any] = {"vectors": kind, "seed": seed, "clusters": self.n_clusters, "curve": []}
+        curve: list[Epoch] = []
         network, linear = None, None
         if self.reader is not None:
-            network, facts["curve"] = self._train_network(targets, partition, seed, folder)
+            network, curve = self._train_network(targets, partition, seed, folder)
         if self.reader is None or self.config.match.linear > 0:
             tree = finish_tree(folder, "linear-matcher", lambda: self._train_tree(targets, seed))
             linear = _linear(tree, self.config)
-        facts["matcher"] = None if linear is None else linear.tree.scalars()  # the shape of a linear one
         matcher = _join(network, linear, self.config)
         ranker = finish_tree(folder, "ranker", lambda: self._train_ranker(partition, matcher, seed))
-        return Member(partition, matcher, ranker), {**facts, "ranker": ranker.scalars()}
+        details = MemberDetails(
+            vectors=kind,
+            seed=seed,
+            clusters=self.n_clusters,
+            curve=curve,
+            matcher=None if linear is None else linear.tree.shape,
+            ranker=ranker.shape,
+        )
+        return Member(partition, matcher, ranker), details
 
     def _index(self, folder: Path | None, kind: VectorKind, seed: int) -> Partition:
         def compute() -> dict[str, NDArray[Any]]:
@@ -233,7 +260,7 @@ class _Run:
 
     def _train_network(
         self, targets: sp.csr_matrix, partition: Partition, seed: int, folder: Path | None
-    ) -> tuple[ClusterMatcher, list[dict[str, Any]]]:
+    ) -> tuple[ClusterMatcher, list[Epoch]]:
         config = self.config
         network = self._build_network(seed)
         dev = self.dev_tokens, cluster_targets(self.dev_Y, partition)

@@ -26,13 +26,13 @@ from xmtc.core.model import Documents, check_k, pack_texts
 from xmtc.core.partition import Partition
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
-from xmtc.core.storage import FolderWriter, Manifest, write_folder
+from xmtc.core.storage import Details, Epoch, FolderWriter, Manifest, Record, write_folder
 from xmtc.core.texts import Texts
 from xmtc.features.tfidf import Tfidf
 from xmtc.features.tfidf.word_shares import word_shares
 from xmtc.features.tokens import Tokens
-from xmtc.linear.chunks import LinearTree
-from xmtc.methods.xbert.index import cluster_targets
+from xmtc.linear.chunks import LinearTree, TreeShape
+from xmtc.methods.xbert.index import VectorKind, cluster_targets
 from xmtc.methods.xbert.matching import recall_in_clusters, score_clusters, take_logarithm
 from xmtc.methods.xbert.ranker import StagedSearchConfig, join_features, label_score, match_linearly, rank_in_clusters
 
@@ -55,6 +55,24 @@ class EnsembleConfig(Settings):
         """Labels that each of several members puts forward where k are asked for; by the rules that count places they
         are always as many, or scores would hang on k."""
         return self.width if self.rule in BY_LIST else max(k, self.width)
+
+
+class MemberDetails(Record):
+    """What a model stores of one member beside settings and arrays."""
+
+    vectors: VectorKind
+    seed: int
+    clusters: int
+    curve: list[Epoch]
+    matcher: TreeShape | None = None  # of a linear matcher
+    ranker: TreeShape
+
+
+class XbertDetails(Details):
+    """What a model stores beside settings and arrays."""
+
+    members: list[MemberDetails]
+    clusters: int
 
 
 class Matcher(Protocol):
@@ -148,7 +166,7 @@ class Member:
 class StagedModel:
     """A trained model of three stages; see `xmtc.core.model.Model`."""
 
-    manifest: Manifest
+    manifest: Manifest[XbertDetails]
     labels: LabelSet
     tfidf: Tfidf
     reader: Reader | None  # None: the matchers read TF-IDF
@@ -185,12 +203,8 @@ class StagedModel:
                 # a narrow beam is too short for P@5, and a wider search finds others
                 best[i].append(clusters[i] if beam >= _SCORED else member.match(X, tokens, _SCORED)[0])
             progress.step(min(start + _BATCH, len(corpus)), len(corpus))
-        parts = ([Ranking.stack(found) for found in each] for each in (best, retrieved))
-        return Ranking.stack(ranked), {"matching": self._measure(corpus, truth, *parts)}
-
-    def stages(self, corpus: Corpus, truth: TruthMode = "all", progress: Progress = SILENT) -> dict[str, Any]:
-        """What `rank_in_stages` measures of the matching stage."""
-        return self.rank_in_stages(corpus, 1, truth, progress)[1]
+        stacked = ([Ranking.stack(found) for found in each] for each in (best, retrieved))
+        return Ranking.stack(ranked), {"matching": self._measure(corpus, truth, *stacked)}
 
     def _rank(self, X: sp.csr_matrix, tokens: Tokens | None, k: int) -> tuple[Ranking, list[Ranking]]:
         """The k best labels of each document, and the clusters that each member found them in."""
@@ -212,10 +226,10 @@ class StagedModel:
         if len(rows) == 0:
             return []
         measured = []
-        for i, (member, facts) in enumerate(zip(self.members, self.manifest.details["members"], strict=True)):
+        for i, (member, details) in enumerate(zip(self.members, self.manifest.details.members, strict=True)):
             scores = score_clusters(_some(best[i], rows), cluster_targets(Y[rows], member.partition))
             recall = recall_in_clusters(_some(retrieved[i], rows), member.partition, Y[rows])
-            known = {key: facts[key] for key in ("vectors", "seed", "clusters")} | {"beam": self.search.beam}
+            known = details.model_dump(include={"vectors", "seed", "clusters"}) | {"beam": self.search.beam}
             measured.append({**known, **{key: scores[key] for key in ("P@1", "P@3", "P@5")}, "recall": recall})
         return measured
 

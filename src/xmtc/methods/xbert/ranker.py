@@ -19,7 +19,7 @@ from xmtc.core.partition import LabelTree, Partition
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.linear.beam import SearchConfig, search
-from xmtc.linear.chunks import LinearTree
+from xmtc.linear.chunks import LinearTree, TreeShape
 from xmtc.linear.solver import SolverConfig
 from xmtc.linear.tree import Negatives, add_bias, arrange, indicate, train_level
 from xmtc.methods.xbert.matching import Transform, take_logarithm
@@ -84,11 +84,11 @@ def finish_tree(run: Path | None, stage: str, train: Callable[[], LinearTree]) -
 
     def compute() -> dict[str, NDArray]:
         tree = train()
-        return {**tree.arrays(), **{name: np.asarray(value) for name, value in tree.scalars().items()}}
+        return {**tree.arrays(), **{name: np.asarray(value) for name, value in tree.shape}}
 
     found = finish_stage(run, stage, compute)
-    scalars = {name: found.pop(name).item() for name in ("depth", "n_features", "bias")}
-    return LinearTree.from_parts(found, scalars)
+    shape = TreeShape(**{name: found.pop(name).item() for name in TreeShape.model_fields})
+    return LinearTree.restore(found, shape)
 
 
 def rank_in_clusters(
@@ -136,9 +136,6 @@ def label_score(
     ranker: LinearTree, X: sp.csr_matrix, label: int
 ) -> tuple[float, NDArray[np.int32], NDArray[np.float32]]:
     """Return a label's raw score for the one document of X, and its classifier: features and weights."""
-    leaf = len(ranker.child_starts) - 1 + int(np.flatnonzero(ranker.leaf_labels == label)[0])
-    features, weights = ranker.weights_of(leaf)
-    dense = np.zeros(ranker.n_features + 1, dtype=np.float32)
-    dense[X.indices] = X.data
-    dense[-1] = ranker.bias
-    return float(dense[features] @ weights), features, weights
+    leaf = ranker.leaf_of(label)
+    assert leaf is not None  # a ranker has a classifier for every label
+    return ranker.score(leaf, X), *ranker.weights_of(leaf)

@@ -148,7 +148,7 @@ def _end_to_end(
     joined["leaf_labels"] = leaf_labels.astype(np.int32)
     for array in joined.values():
         array.setflags(write=False)
-    return LinearTree.from_parts(joined, like.scalars())
+    return LinearTree.restore(joined, like.shape)
 
 
 def _starts(sizes: list[NDArray[np.integer]]) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Stand-ins: what a linear tree still knows of the documents it was trained on, for those who no longer have them."""
+"""Pseudo-documents: what a linear tree still knows of its training documents, where these are no longer at hand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from xmtc.linear.chunks import LinearTree
 from xmtc.methods.linear.update.nodes import take_apart
 
 
-def stand_ins(tree: LinearTree) -> sp.csr_matrix:
+def pseudo_documents(tree: LinearTree) -> sp.csr_matrix:
     """Return one row for each label, of length 1: the features that speak for it among its siblings, by weight.
 
     A label without such features has an empty row. The rows serve as negative examples for new labels, which would

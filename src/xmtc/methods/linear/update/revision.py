@@ -21,6 +21,7 @@ from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.labels import LabelSet
 from xmtc.core.storage import Manifest
 from xmtc.core.texts import Texts
+from xmtc.methods.linear.model import LinearDetails
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,7 @@ class Revision:
 
 def revise(
     labels: LabelSet,
-    manifest: Manifest,
+    manifest: Manifest[LinearDetails],
     corpus: Corpus | None,
     base: Corpus | None = None,
     retire: Iterable[str] = (),
@@ -54,7 +55,7 @@ def revise(
     corpus: new documents, or all documents, those of training among them; None where labels are only retired. base: the
     documents of training, where `corpus` does not hold them. retire: ids or names of labels never to be ranked again.
     """
-    retired_before = tuple(manifest.details.get("retired", ()))
+    retired_before = tuple(manifest.details.retired)
     retired = (*retired_before, *_find_retired(labels, retire, retired_before))
     gone = set(retired)
     kept = np.array([i for i in range(labels.n_labels) if labels.ids[i] not in gone], dtype=np.int64)
@@ -129,8 +130,8 @@ def _find_retired(labels: LabelSet, retire: Iterable[str], before: Sequence[str]
     return list(dict.fromkeys(found))
 
 
-def _check_kind(corpus: Corpus, manifest: Manifest) -> None:
-    width = manifest.details["features"]  # None for a model of texts
+def _check_kind(corpus: Corpus, manifest: Manifest[LinearDetails]) -> None:
+    width = manifest.details.features  # None for a model of texts
     if width is None and corpus.texts is None:
         raise ModelError("this model was trained on texts, and the new documents are features; give their texts")
     if width is not None and corpus.X is None:
@@ -139,7 +140,7 @@ def _check_kind(corpus: Corpus, manifest: Manifest) -> None:
         raise ModelError(f"this model was trained on {width} features; the new documents have {corpus.X.shape[1]}")
 
 
-def _check_base(base: Corpus, manifest: Manifest) -> None:
+def _check_base(base: Corpus, manifest: Manifest[LinearDetails]) -> None:
     if base.compact().fingerprint() != manifest.data:
         raise DataError(
             "the base is not what the model was trained on (documents or labels differ); give that data, "

@@ -7,7 +7,7 @@ import copy
 import torch
 from torch import nn
 
-from xmtc.neural.average import WeightAverage
+from xmtc.neural.optimizer import WeightAverage
 
 
 def test_mean_of_what_was_added() -> None:

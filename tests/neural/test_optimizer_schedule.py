@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xmtc.neural.schedule import Plateau, Schedule, factor
+from xmtc.neural.optimizer import Plateau, Schedule, factor
 
 
 def values(schedule: Schedule, n_steps: int, warmup: float) -> list[float]:

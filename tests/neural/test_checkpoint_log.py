@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from xmtc.neural.log import RunLog
+from xmtc.neural.checkpoint import RunLog
 
 
 def read(path: Path) -> list[dict[str, float]]:

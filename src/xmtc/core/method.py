@@ -1,0 +1,71 @@
+"""Method: what a way of training offers, and what only some can do. Add one by implementing `Method`.
+
+docs/ARCHITECTURE.md shows a whole method as an example; `tests/methods/test_contract.py` is what it must pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol, TypeVar, runtime_checkable
+
+from xmtc.core.config import Settings
+from xmtc.core.corpus import Corpus
+from xmtc.core.model import Model
+from xmtc.core.progress import SILENT, Progress
+from xmtc.core.storage import FolderReader
+
+C = TypeVar("C", bound=Settings)
+
+
+class Method(Protocol[C]):
+    """A way of training; its package in `xmtc.methods` holds one, called METHOD."""
+
+    name: str
+    Config: type[C]  # its settings; defaults stand there and nowhere else
+
+    def train(
+        self,
+        corpus: Corpus,
+        config: C,
+        *,
+        dev: Corpus | None = None,
+        seed: int = 0,
+        progress: Progress = SILENT,
+        partial: Path | None = None,
+    ) -> Model:
+        """Train a model on a corpus whose first `labels.n_labels` labels all have documents.
+
+        dev: documents to choose by, where `uses_dev` says so. partial: a folder for what an interrupted run can
+        resume from; None keeps nothing. The same arguments give the same model, bit for bit.
+        """
+        ...
+
+    def load(self, reader: FolderReader) -> Model:
+        """Rebuild a model from the folder that its `save` wrote."""
+        ...
+
+    def uses_dev(self, config: C) -> bool:
+        """Say whether training with these settings chooses by dev documents."""
+        ...
+
+
+M = TypeVar("M", bound=Model)
+
+
+@runtime_checkable
+class Updatable(Protocol[M]):
+    """A method whose models can learn new documents and labels without being trained anew."""
+
+    def update(
+        self,
+        model: M,
+        corpus: Corpus | None,
+        *,
+        base: Corpus | None = None,
+        retire: Iterable[str] = (),
+        budget: float = 0.05,
+        progress: Progress = SILENT,
+    ) -> M:
+        """Return an updated copy of a model; see `xmtc.update` for the arguments."""
+        ...

@@ -1,0 +1,151 @@
+"""LinearModel: ranks and explains by sparse linear trees over TF-IDF, or over features it was trained on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from pydantic import Field
+
+from xmtc.core.config import Settings
+from xmtc.core.ensemble import combine
+from xmtc.core.errors import DataError, ModelError
+from xmtc.core.explanation import Explanation
+from xmtc.core.labels import LabelSet, name_cluster
+from xmtc.core.model import Documents, check_k, pack_texts
+from xmtc.core.propensity import Propensity
+from xmtc.core.ranking import Ranking
+from xmtc.core.storage import Details, Manifest, Record, write_folder
+from xmtc.features.clustering import ClusterConfig
+from xmtc.features.tfidf import Tfidf, TfidfConfig, word_shares
+from xmtc.linear.beam import SearchConfig, join_path, search
+from xmtc.linear.chunks import LinearTree, TreeShape
+from xmtc.linear.solver import SolverConfig
+from xmtc.linear.tree import TreeConfig
+
+METHOD = "linear"
+_WIDTH = 100  # labels that each of several trees puts forward
+
+
+class Config(Settings):
+    """Settings of the linear method."""
+
+    tfidf: TfidfConfig = Field(default_factory=TfidfConfig)
+    cluster: ClusterConfig = Field(default_factory=ClusterConfig)
+    tree: TreeConfig = Field(default_factory=TreeConfig)
+    solver: SolverConfig = Field(default_factory=SolverConfig)
+    search: SearchConfig = Field(default_factory=SearchConfig)
+    propensity: Propensity = Field(default_factory=Propensity)  # of the data set, for PSP@k
+
+
+class UpdateSummary(Record):
+    """What one update did; a model's details list all of its updates."""
+
+    documents: int
+    whole: bool  # whether the documents of training were given, too
+    new_labels: int
+    retired_labels: int
+    new_clusters: int
+    refitted_nodes: int
+    waiting_nodes: int  # changed nodes that the budget left as they were
+    nodes: int
+
+
+class LinearDetails(Details):
+    """What a linear model stores beside settings and arrays."""
+
+    trees: list[TreeShape]
+    retired: list[str] = Field(default_factory=list)  # ids of labels never to be ranked again
+    updates: list[UpdateSummary] = Field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """A trained linear model; see `xmtc.core.model.Model`."""
+
+    manifest: Manifest[LinearDetails]
+    config: Config
+    labels: LabelSet
+    tfidf: Tfidf | None  # None if trained on features
+    trees: tuple[LinearTree, ...]
+
+    def rank(self, documents: Documents, k: int = 5) -> Ranking:
+        """Return the k best labels of each document: texts, or feature rows if the model was trained on features."""
+        check_k(k)
+        X = self._features(documents)
+        # as many of each tree whatever k is: a label outside a tree's list gets nothing from it, so width matters
+        width = k if len(self.trees) == 1 else max(k, _WIDTH)
+        found = [search(tree, X, self.config.search, width) for tree in self.trees]
+        return (found[0] if len(found) == 1 else combine(found, k)).padded(k)
+
+    def explain(self, text: str, label: str) -> Explanation:
+        """Say which words of a text pushed a label up or down, and how its path through the first tree scored.
+
+        A word's weight is its TF-IDF value times its weights in the classifiers on the path, added up over levels and
+        averaged over trees.
+        """
+        if self.tfidf is None:
+            raise ModelError("this model was trained on features, not texts: it cannot explain words")
+        entry = self.labels.find(label)
+        if entry >= self.labels.n_labels:
+            raise DataError(f"label {label!r} has no training document, so the model never gives it")
+        X = self.tfidf.transform([text])
+        push = np.zeros(X.shape[1] + 1, dtype=np.float64)
+        scores = []
+        for tree in self.trees:
+            raw = []
+            for node in tree.path(entry):
+                raw.append(tree.score(node, X))
+                features, weights = tree.weights_of(node)
+                if self.config.search.combiner != "noop" or node == tree.path(entry)[-1]:
+                    push[features] += weights / len(self.trees)
+            scores.append(join_path(raw, self.config.search))
+        return Explanation(
+            label=self.labels.ids[entry],
+            score=self._ranked(text, entry, float(np.mean(scores))),
+            method=METHOD,
+            spans=word_shares(self.tfidf, text, push),
+            path=self._path(X, entry),
+        )
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write the model folder, whole or not at all."""
+        with write_folder(folder, overwrite=overwrite) as out:
+            out.labels(self.labels)
+            if self.tfidf is not None:
+                out.arrays("tfidf", self.tfidf.arrays())
+            for i, tree in enumerate(self.trees):
+                out.arrays(f"tree-{i}", tree.arrays())
+            out.manifest(self.manifest)
+
+    def _features(self, documents: Documents) -> sp.csr_matrix:
+        n_features = self.trees[0].n_features
+        if self.tfidf is not None:
+            return self.tfidf.transform(pack_texts(documents))
+        if not sp.issparse(documents):
+            got = "a dense array" if isinstance(documents, np.ndarray) else "texts"
+            raise ModelError(f"this model ranks features: give a csr matrix with {n_features} columns; got {got}")
+        if documents.shape[1] != n_features:
+            raise ModelError(f"this model was trained on {n_features} features; got {documents.shape[1]}")
+        if not np.isfinite(documents.data).all():
+            raise ModelError("the features hold NaN or infinity; replace them by numbers")
+        X = sp.csr_matrix(documents)
+        X.sort_indices()
+        return X
+
+    def _ranked(self, text: str, entry: int, otherwise: float) -> float:
+        """The score that ranking gives a label; a label that no tree's beam reaches scores by its path alone."""
+        ranking = self.rank([text], min(_WIDTH, self.labels.n_labels))
+        found = ranking.scores[0][ranking.labels[0] == entry]
+        return float(found[0]) if len(found) else otherwise
+
+    def _path(self, X: sp.csr_matrix, entry: int) -> tuple[tuple[str, float], ...]:
+        """(cluster, raw score) down the first tree; a cluster is named by its most frequent labels."""
+        tree = self.trees[0]
+        steps = []
+        for node in tree.path(entry):
+            name = name_cluster(self.labels, tree.labels_below(node))
+            steps.append((name, tree.score(node, X)))
+        return tuple(steps)

@@ -1,0 +1,42 @@
+"""Inputs of TReaderXML's network: tokens, and the scope that each text is read with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from xmtc.methods.treader.scopes import Scopes
+from xmtc.neural.batches import Batch, Inputs
+
+
+@dataclass(frozen=True, eq=False)
+class TaughtBatch(Batch):
+    """Documents with their scopes: document i's is `scope[scope_starts[i]:scope_starts[i + 1]]`."""
+
+    scope: Tensor  # label entries, one document's after another's
+    scope_weights: Tensor  # of each
+    scope_starts: Tensor  # (B + 1,)
+
+
+@dataclass(frozen=True, eq=False)
+class TaughtInputs(Inputs):
+    """Tokens of many documents, and the labels that each is read with."""
+
+    scopes: Scopes
+
+    def collate(self, rows: Sequence[int] | NDArray[np.integer], Y: sp.csr_matrix | None = None) -> TaughtBatch:
+        """Pad the documents of `rows`, gather their labels, if there are any to learn from, and their scopes."""
+        plain = super().collate(rows, Y)
+        entries, weights = zip(*(self.scopes[row] for row in plain.rows.tolist()), strict=True)
+        scope = (
+            np.concatenate(entries).astype(np.int64),
+            np.concatenate(weights),
+            np.cumsum([0, *map(len, entries)]),
+        )
+        return TaughtBatch(*vars(plain).values(), *(torch.from_numpy(part) for part in scope))

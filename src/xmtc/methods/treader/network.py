@@ -1,0 +1,140 @@
+"""TReaderXML's settings and its network: words or an encoder, scope, dual reader, output layer.
+
+docs/methods/treader.md maps the equations of Wang et al. (2022) to the code.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+
+from xmtc.core.config import Settings
+from xmtc.core.storage import Details
+from xmtc.features.neighbours import NeighbourConfig
+from xmtc.features.tfidf import TfidfConfig
+from xmtc.features.words import WordsConfig
+from xmtc.methods.treader.inputs import TaughtBatch
+from xmtc.methods.treader.reading import DualReader, PoolConfig, ReaderConfig, ScopeReader
+from xmtc.methods.treader.scopes import ScopeConfig
+from xmtc.methods.treader.votes import VoteHead, Votes, VotingHead
+from xmtc.methods.treader.word_encoder import WordEncoder
+from xmtc.neural.batches import Batch
+from xmtc.neural.dropout import Dropout
+from xmtc.neural.embed import spread_scale
+from xmtc.neural.encoder import Encoder
+from xmtc.neural.network import Network
+from xmtc.neural.optimizer import Plateau, Schedule
+from xmtc.neural.prepare import NeuralConfig
+from xmtc.neural.trainer import TrainConfig
+
+
+class TreaderWordsConfig(WordsConfig):
+    """Words of texts and descriptions; the length is the paper's on EURLex, the width that of its vectors."""
+
+    max_words: int = Field(500, ge=1, description="T, words of a text that are read")
+    width: int = Field(300, ge=1, description="of random vectors")
+
+
+class HeadConfig(PoolConfig):
+    """Between the states of all words and the labels."""
+
+    dropout: float = Field(0.0, ge=0, lt=1, description="on what the output layer reads")
+    initial_bias: float = Field(0.0, description="of the first scores; −6 says that labels are rare")
+    vote: bool = Field(False, description="let the scope's labels raise their own scores, as far as helps in training")
+
+
+class TreaderTrainConfig(TrainConfig):
+    """Rates stay, or fall on a plateau, and nothing is clipped; the paper says no more."""
+
+    epochs: int = Field(20, ge=1)
+    schedule: Schedule = "constant"
+    clip: float | None = Field(None, gt=0, description="largest norm of the gradient")
+
+
+class RateConfig(Settings):
+    """Learning rates; the paper has one for all."""
+
+    words: float = Field(1e-4, gt=0, description="of the word vectors (text = words)")
+    encoder: float = Field(1e-4, gt=0, description="of the encoder (text = encoder)")
+    reader: float = Field(1e-4, gt=0, description="of attention, bottleneck and output layer")
+    decay: float = Field(0.0, ge=0, description="weight decay, of all but word vectors, biases and norms")
+
+
+class Config(NeuralConfig):
+    """Settings of TReaderXML."""
+
+    text: Literal["words", "encoder"] = Field("words", description="word vectors; or an encoder's last layer")
+    words: TreaderWordsConfig = Field(default_factory=TreaderWordsConfig)
+    neighbours: NeighbourConfig = Field(default_factory=NeighbourConfig)
+    scope: ScopeConfig = Field(default_factory=ScopeConfig)
+    tfidf: TfidfConfig = Field(default_factory=TfidfConfig)
+    reader: ReaderConfig = Field(default_factory=ReaderConfig)
+    head: HeadConfig = Field(default_factory=HeadConfig)
+    rate: RateConfig = Field(default_factory=RateConfig)
+    plateau: Plateau | None = Field(None, description="how rates fall when dev stands still; None: they do not")
+    train: TreaderTrainConfig = Field(default_factory=TreaderTrainConfig)
+
+
+class TreaderDetails(Details):
+    """What a model stores beside settings and arrays."""
+
+    width: int  # of a word's vector
+
+
+class TreaderNetwork(Network):
+    """Words or encoder, scope, dual reader, output layer; without `descriptions` there is no teacher."""
+
+    def __init__(
+        self, encoder: Encoder, config: Config, n_labels: int, descriptions: NDArray[np.integer] | None
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.scope: ScopeReader | None = None
+        if descriptions is not None:
+            rows = torch.from_numpy(descriptions.astype(np.int64))
+            # word embeddings of an encoder are far smaller than its states, which they stand beside
+            scale = 1.0 if isinstance(encoder, WordEncoder) else spread_scale(encoder)
+            self.scope = ScopeReader(rows, encoder.width, scale)
+        longest = config.words.max_words if config.text == "words" else config.encoder.max_length
+        self.reader = DualReader(encoder.width, longest, config.reader, config.head)
+        self.dropout = Dropout(config.head.dropout)
+        self.head = VotingHead(config.head.bottleneck, n_labels, config.head.initial_bias)
+        self.vote = VoteHead(n_labels) if config.head.vote and self.scope is not None else None
+
+    def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Σ over documents and labels of BCE (Eq. 19 on logits), and the number of documents."""
+        total = self.head.voted_loss(self.dropout(self._read(batch)), batch, self._votes(batch))
+        return total, torch.tensor(float(len(batch)), device=total.device)
+
+    def rank(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
+        """(labels, σ of their logits) of the k best labels."""
+        return self.head.voted_rank(self._read(batch), k, self._votes(batch))
+
+    def score(self, batch: Batch, label: int) -> Tensor:
+        """(B,) what an explanation follows: the label's logit."""
+        return self.head.voted_score(self._read(batch), label, self._votes(batch))
+
+    def _votes(self, batch: Batch) -> Votes | None:
+        if self.vote is None:
+            return None
+        assert isinstance(batch, TaughtBatch)  # a network that counts votes is fed scopes
+        votes: Votes = self.vote(batch)
+        return votes
+
+    def _read(self, batch: Batch) -> Tensor:
+        """(B, bottleneck): O_Interaction."""
+        states, mask = self.encoder(batch.ids, batch.mask).states[-1], batch.mask  # E_x
+        if self.encoder.layout.pad_left:  # the reader counts places from the first word on
+            order = (~mask).int().argsort(dim=1, stable=True)
+            states, mask = states.gather(1, order.unsqueeze(2).expand_as(states)), mask.gather(1, order)
+        scope = None
+        if self.scope is not None:
+            assert isinstance(batch, TaughtBatch)  # a network with a teacher is fed scopes
+            scope = self.scope(batch, self.encoder.embed_words())  # E_y′
+        read: Tensor = self.reader(states, mask, scope)
+        return read
