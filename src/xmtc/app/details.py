@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from xmtc.core.calibration import uncalibrated
-from xmtc.core.model import Model
+from xmtc.core.model import Composed, Model
 
 Epochs = list[dict[str, Any]]  # of one training: {"epoch", "loss", "dev"?} for each
 
 
-@runtime_checkable
-class Composed(Protocol):
-    """A model that ranks by other models."""
-
-    @property
-    def members(self) -> Sequence[Model]:
-        """The models that rank together."""
-
-
-def manifest_json(model: Model) -> dict[str, Any]:
-    """Return the manifest as plain values."""
-    return asdict(model.manifest)
-
-
 def details_json(model: Model) -> dict[str, Any]:
-    """Return what the method stores besides settings and arrays, as plain values."""
-    return model.manifest.details
+    """Return what the method stores besides settings and arrays, as `model.json` holds it."""
+    return model.manifest.details.to_json()
 
 
 def last_update(model: Model) -> dict[str, Any]:

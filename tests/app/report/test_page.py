@@ -29,6 +29,7 @@ from xmtc.app.report.sections import training_section
 from xmtc.core.corpus import Corpus
 from xmtc.core.explanation import Explanation
 from xmtc.core.ranking import Ranking
+from xmtc.core.storage import Details
 
 pytest.importorskip("matplotlib", reason="reports are drawn by matplotlib")
 
@@ -273,13 +274,13 @@ def test_the_curve_of_a_model_trained_in_epochs(model: Path) -> None:
     assert training_section({"m": loaded}) is None
     curve = [{"epoch": i, "loss": 0.5 - i / 10, "dev": 40.0 + i} for i in range(3)]
     config = {"train": {"metric": "nDCG@5"}}
-    manifest = replace(loaded.manifest, details={**loaded.manifest.details, "curve": curve}, config=config)
+    manifest = replace(loaded.manifest, details=Details(curve=curve), config=config)
     trained = replace(loaded, manifest=manifest)
     assert training_curves(trained) == {"linear": curve}
     section = str(training_section({"m": trained}))
     assert "nDCG@5 42.00 after epoch 3" in section
     assert section.count("<svg") == 1
-    one = replace(trained, manifest=replace(manifest, details={**manifest.details, "curve": curve[:1]}))
+    one = replace(trained, manifest=replace(manifest, details=Details(curve=curve[:1])))
     assert "<svg" not in str(training_section({"m": one}))
     joined = api.ensemble([trained, loaded])
     assert training_curves(joined) == {"linear": curve}
@@ -375,14 +376,22 @@ def test_a_model_in_stages(model: Path, data: Path, tmp_path: Path) -> None:
     assert "matching" not in read(tmp_path / "c.html").ids
 
 
+class StagedDetails(Details):
+    """As a model in stages has them."""
+
+    members: list[dict[str, Any]]
+
+
 def test_curves_of_members_in_stages(model: Path) -> None:
     loaded: Any = api.load(model)
     curves = [[{"epoch": 0, "loss": loss, "dev": 40.0}] for loss in (0.5, 0.4)]
     members = [{"vectors": "pifa", "seed": seed, "curve": curve} for seed, curve in enumerate(curves)]
-    details = {**loaded.manifest.details, "members": members, "curve": curves[0]}
+    details = StagedDetails(members=members, curve=curves[0])
     staged = replace(loaded, manifest=replace(loaded.manifest, method="xbert", details=details))
     assert training_curves(staged) == {"xbert, pifa, seed 0": curves[0], "xbert, pifa, seed 1": curves[1]}
-    one = replace(staged, manifest=replace(staged.manifest, details={**details, "members": members[:1]}))
+    one = replace(
+        staged, manifest=replace(staged.manifest, details=StagedDetails(members=members[:1], curve=curves[0]))
+    )
     assert training_curves(one) == {"xbert": curves[0]}
     joined = api.ensemble([one, one])
     assert training_curves(joined) == {"xbert": curves[0], "xbert, again 1": curves[0]}

@@ -25,7 +25,6 @@ def _inspect_model(path: str, json: bool) -> None:
     from xmtc import api
     from xmtc.app.cli.console import print_json
     from xmtc.app.cli.inspect_view import print_model
-    from xmtc.app.details import manifest_json
     from xmtc.core.calibration import calibration_of
 
     model = api.load(path)
@@ -34,7 +33,7 @@ def _inspect_model(path: str, json: bool) -> None:
     if json:
         calibration = calibration_of(model)
         summary = None if calibration is None else calibration.summary()
-        print_json({"model": path, **manifest_json(model), "calibration": summary, "files": files})
+        print_json({"model": path, **model.manifest.to_json(), "calibration": summary, "files": files})
     else:
         print_model(path, model, files)
 

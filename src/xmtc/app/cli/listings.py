@@ -39,12 +39,9 @@ def _methods() -> str:
 
 def _recipes() -> str:
     """The recipes, one paragraph per method."""
-    from importlib.resources import files
-    from pathlib import Path
+    from xmtc import api
 
-    folder = Path(str(files("xmtc") / "recipes"))
-    names = sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.toml"))
-    by_method = groupby(names, key=lambda name: name.partition("/")[0])
+    by_method = groupby(api.list_recipes(), key=lambda name: name.partition("/")[0])
     return "\n\n".join(", ".join(recipes) for _, recipes in by_method)
 
 

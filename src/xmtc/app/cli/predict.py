@@ -68,6 +68,7 @@ def predict(
     from xmtc import api
     from xmtc.app.cli.progress import show_progress
     from xmtc.app.cli.rankings import ranking_json, ranking_text
+    from xmtc.core.calibration import find_threshold
     from xmtc.core.steering import Steering
 
     if threshold is not None and target is not None:
@@ -75,7 +76,7 @@ def predict(
     source = _source(texts or [], input)
     loaded = api.load(model)
     k = min(k, loaded.labels.n_labels)
-    chosen = None if target is None else api.find_threshold(loaded, target, k)
+    chosen = None if target is None else find_threshold(loaded, target, k)
     threshold = threshold if chosen is None else chosen.value
     steering = Steering.plan(loaded, threshold, min_score, include or (), exclude or ())
     write = ranking_json if json else ranking_text

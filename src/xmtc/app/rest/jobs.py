@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from xmtc import api
 from xmtc.app.rest.answers import Kept, Limits, keep
 from xmtc.app.rest.metrics import Metrics
 from xmtc.core.explanation import Explanation
 from xmtc.core.ranking import Ranking
+from xmtc.core.steering import suggest
 
 if TYPE_CHECKING:
     from xmtc.core.model import Model
@@ -73,7 +73,7 @@ def _rank(
     texts = [text for job in jobs for text in job.texts]
     started = time.perf_counter()
     try:
-        found = api.suggest(
+        found = suggest(
             model, texts, max(job.limits.k for job in jobs), include=jobs[0].include, exclude=jobs[0].exclude
         )
     except Exception as error:
