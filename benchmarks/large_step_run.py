@@ -61,7 +61,7 @@ def predict(job: Found) -> Found:
     return {"batch_seconds": together, "one_seconds": alone}
 
 
-def _time(network: lightxml.Network, documents: Any) -> float:
+def _time(network: lightxml.LightxmlNetwork, documents: Any) -> float:
     with Clock() as clock:
         network.rank(documents, 5)
     return clock.seconds
@@ -78,7 +78,9 @@ def _train(job: Found, dense_table: bool = False, accumulate: int = 1) -> Found:
     }
 
 
-def _fit(network: lightxml.Network, config: lightxml.Config, data: TrainingData, stamps: Stamps, **more: Any) -> None:
+def _fit(
+    network: lightxml.LightxmlNetwork, config: lightxml.LightxmlConfig, data: TrainingData, stamps: Stamps, **more: Any
+) -> None:
     groups = lightxml._groups(network, config)
     given: dict[str, Any] = {"dev": None, **more}
     fit(network, groups, data, config.train, seed=0, skips_parameters=True, progress=stamps, **given)
@@ -86,9 +88,9 @@ def _fit(network: lightxml.Network, config: lightxml.Config, data: TrainingData,
 
 def _build(
     job: Found, dense_table: bool = False, accumulate: int = 1
-) -> tuple[lightxml.Config, lightxml.Network, TrainingData]:
+) -> tuple[lightxml.LightxmlConfig, lightxml.LightxmlNetwork, TrainingData]:
     config = build(
-        lightxml.Config,
+        lightxml.LightxmlConfig,
         {
             "encoder": {"max_length": job["tokens"]},
             "head": {
@@ -105,7 +107,7 @@ def _build(
     encoder = Encoder(BertModel(settings, add_pooling_layer=False), _LAYOUT)
     n_documents, n_labels, tokens = job["steps"] * job["batch"], job["labels"], job["tokens"]
     data = draw_documents(n_documents, tokens, settings.vocab_size, n_labels, _LAYOUT, shortest=tokens)
-    return config, lightxml.Network(encoder, config, n_labels, cut_evenly(n_labels, job["clusters"])), data
+    return config, lightxml.LightxmlNetwork(encoder, config, n_labels, cut_evenly(n_labels, job["clusters"])), data
 
 
 if __name__ == "__main__":

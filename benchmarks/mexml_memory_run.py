@@ -38,7 +38,7 @@ def literal(job: Found) -> Found:
 def whole(job: Found) -> Found:
     """The method's network in the training loop."""
     config = build(
-        mexml.Config,
+        mexml.MexmlConfig,
         {
             "experts": job["experts"],
             "encoder": {"max_length": job["tokens"]},
@@ -50,7 +50,7 @@ def whole(job: Found) -> Found:
     torch.manual_seed(0)
     settings = RobertaConfig(**job["roberta"])
     encoder = Encoder(RobertaModel(settings, add_pooling_layer=False), _LAYOUT)
-    network = mexml.Network(encoder, config, job["labels"], None)
+    network = mexml.MexmlNetwork(encoder, config, job["labels"], None)
     network.diverse = True
     n_documents, tokens = job["steps"] * job["batch"], job["tokens"]
     data = draw_documents(n_documents, tokens, settings.vocab_size, job["labels"], _LAYOUT, shortest=tokens)

@@ -27,9 +27,8 @@ from xmtc.methods.lightxml import method as lightxml
 from xmtc.methods.mexml import method as mexml
 from xmtc.neural.batches import Batch, collate, order_batches
 from xmtc.neural.encoder import Encoder, TokenLayout, load_encoder
-from xmtc.neural.optimizer import RowSparseAdamW
+from xmtc.neural.optimizer import RowSparseAdamW, factor
 from xmtc.neural.prepare import NeuralConfig
-from xmtc.neural.optimizer import factor
 from xmtc.neural.trainer import Group, TrainConfig, TrainingData, fit
 
 _SEED = 0
@@ -59,8 +58,8 @@ class Problem:
 def small(job: Found) -> Found:
     """The recipe lightxml/tate-cpu."""
 
-    def assemble(encoder: Encoder, config: lightxml.Config, counts: Counts) -> tuple[nn.Module, list[Group]]:
-        network = lightxml.Network(encoder, config, len(counts), None)
+    def assemble(encoder: Encoder, config: lightxml.LightxmlConfig, counts: Counts) -> tuple[nn.Module, list[Group]]:
+        network = lightxml.LightxmlNetwork(encoder, config, len(counts), None)
         return network, lightxml._groups(network, config)
 
     return _of_recipe("lightxml/tate-cpu", job, "one layer over all", assemble)
@@ -69,9 +68,9 @@ def small(job: Found) -> Found:
 def two_bands(job: Found) -> Found:
     """The recipe aplc/tate-cpu."""
 
-    def assemble(encoder: Encoder, config: aplc.Config, counts: Counts) -> tuple[nn.Module, list[Group]]:
+    def assemble(encoder: Encoder, config: aplc.AplcConfig, counts: Counts) -> tuple[nn.Module, list[Group]]:
         bands = aplc.cut_bands(counts, aplc.band_sizes(config.cluster, len(counts)))
-        network = aplc.Network(encoder, config, bands)
+        network = aplc.AplcNetwork(encoder, config, bands)
         return network, aplc._groups(network, config)
 
     return _of_recipe("aplc/tate-cpu", job, "in two even bands", assemble)
@@ -80,8 +79,8 @@ def two_bands(job: Found) -> Found:
 def two_experts(job: Found) -> Found:
     """The recipe mexml/tate-cpu."""
 
-    def assemble(encoder: Encoder, config: mexml.Config, counts: Counts) -> tuple[nn.Module, list[Group]]:
-        network = mexml.Network(encoder, config, len(counts), None)
+    def assemble(encoder: Encoder, config: mexml.MexmlConfig, counts: Counts) -> tuple[nn.Module, list[Group]]:
+        network = mexml.MexmlNetwork(encoder, config, len(counts), None)
         network.counts.copy_(torch.from_numpy(counts))
         network.diverse = True  # as in the later epochs
         return network, mexml._groups(network, config)
@@ -92,7 +91,7 @@ def two_experts(job: Found) -> Found:
 def large(job: Found) -> Found:
     """Clusters of very many labels; texts and labels are random numbers."""
     config = build(
-        lightxml.Config,
+        lightxml.LightxmlConfig,
         {
             "encoder": {"name": job["encoder"], "max_length": job["tokens"]},
             "head": {"mode": "large", "bottleneck": job["bottleneck"], "shortlist": job["shortlist"]},
@@ -104,7 +103,7 @@ def large(job: Found) -> Found:
     partition = cut_evenly(n_labels, -(-n_labels // job["cluster"]))
     n_documents, vocabulary = job["steps"] * job["batch"], encoder.embed_words().num_embeddings
     data = draw_documents(n_documents, job["tokens"], vocabulary, n_labels, encoder.layout, job["tokens"] // 2)
-    network = lightxml.Network(encoder, config, n_labels, partition)
+    network = lightxml.LightxmlNetwork(encoder, config, n_labels, partition)
     problem = Problem.prepare(network, lightxml._groups(network, config), data, config.train)
     words = f"synthetic, {n_labels:,} labels in {partition.n_clusters:,} clusters; {_words(config)}"
     return {"words": words, **_compare(problem, job)}

@@ -62,9 +62,9 @@ def _time(network: ClusterMatcher, documents: Batch, beam: int) -> float:
     return median(seconds[1:])
 
 
-def _build(job: Found) -> tuple[xbert.Config, ClusterMatcher, TrainingData]:
+def _build(job: Found) -> tuple[xbert.XbertConfig, ClusterMatcher, TrainingData]:
     config = api.read_settings(config=job["settings"], recipe=job["recipe"])[1]
-    assert isinstance(config, xbert.Config)
+    assert isinstance(config, xbert.XbertConfig)
     assert config.cluster.count is not None
     torch.manual_seed(0)
     n_words, n_clusters, longest = N_SPECIAL + config.words.size, config.cluster.count, config.words.max_words

@@ -37,7 +37,7 @@ from tests.tiny import build_tiny
 from xmtc import api
 from xmtc.core.errors import ConfigError, DataError
 from xmtc.features.tokens import tokenize
-from xmtc.neural.batches import collate
+from xmtc.neural.batches import Inputs
 
 LIMITS = Limits(timeout=250, patience=0)
 FACTS: dict[str, Any] = {
@@ -288,7 +288,7 @@ def test_what_a_teacher_knows_is_told(home: Path) -> None:
 def _kl(model: Any, text: str, labels: list[str]) -> list[float]:
     """Of each label of a text, both orders averaged."""
     tokens = tokenize([text], model.tokenizer)
-    batch = collate([0], tokens, model.network.encoder.layout)
+    batch = Inputs(tokens, model.network.encoder.layout).collate([0])
     encoded = model.network.encoder(batch.ids, batch.mask)
     places = [model.labels.find(label) for label in labels]
     one, two = (expert(encoded)[0, places].double().sigmoid() for expert in model.network.experts)

@@ -35,19 +35,19 @@ def encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _lightxml(encoder: Encoder, settings: dict[str, Any], mode: str) -> tuple[Any, Any, Any]:
     over = {"head": {"mode": mode, "dropout": 0.0, "bottleneck": 6, "shortlist": 3}}
-    config = build(lightxml.Config, settings, over)
-    network = lightxml.Network(encoder, config, 50, None if mode == "small" else ways.cut_evenly(50, 7))
+    config = build(lightxml.LightxmlConfig, settings, over)
+    network = lightxml.LightxmlNetwork(encoder, config, 50, None if mode == "small" else ways.cut_evenly(50, 7))
     return network, config, lightxml._groups
 
 
 def _aplc(encoder: Encoder, settings: dict[str, Any]) -> tuple[Any, Any, Any]:
-    config = build(aplc.Config, settings, {"train": {"clip": 0.1}})
-    return aplc.Network(encoder, config, ways.cut_evenly(50, 2)), config, aplc._groups
+    config = build(aplc.AplcConfig, settings, {"train": {"clip": 0.1}})
+    return aplc.AplcNetwork(encoder, config, ways.cut_evenly(50, 2)), config, aplc._groups
 
 
 def _mexml(encoder: Encoder, settings: dict[str, Any]) -> tuple[Any, Any, Any]:
-    config = build(mexml.Config, settings, {"train": {"clip": 0.1, "warmup": 0.3}})
-    network = mexml.Network(encoder, config, 50, None)
+    config = build(mexml.MexmlConfig, settings, {"train": {"clip": 0.1, "warmup": 0.3}})
+    network = mexml.MexmlNetwork(encoder, config, 50, None)
     network.diverse = True
     return network, config, mexml._groups
 
@@ -59,7 +59,7 @@ def test_the_loop_by_hand_trains_as_ours(encoder: Path, case: str) -> None:
         "head": {"dropout": 0.0},
         "train": {"batch_size": 4},
     }
-    loaded, _ = load_encoder(build(lightxml.Config, settings).encoder)
+    loaded, _ = load_encoder(build(lightxml.LightxmlConfig, settings).encoder)
     words = loaded.embed_words().num_embeddings
     data = ways.draw_documents(20, 12, words, 50, loaded.layout, shortest=6)
     assemble = {"aplc": _aplc, "mexml": _mexml}.get(case) or partial(_lightxml, mode=case)

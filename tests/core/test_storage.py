@@ -5,16 +5,31 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from xmtc.core.config import Settings
 from xmtc.core.errors import ModelError
 from xmtc.core.labels import Concept, LabelSet
-from xmtc.core.storage import MANIFEST, FolderReader, Manifest, check_target, write_folder
+from xmtc.core.storage import MANIFEST, Details, FolderReader, Manifest, check_target, write_folder
 
-MADE = Manifest("linear", {"a": {"b": 1}}, 3, 2, 10, "ab" * 32, {"depth": 2})
+
+class Inner(Settings):
+    b: int
+
+
+class Made(Settings):
+    a: Inner
+
+
+class MadeDetails(Details):
+    depth: int
+
+
+MADE = Manifest("linear", {"a": {"b": 1}}, 3, 2, 10, "ab" * 32, MadeDetails(depth=2))
 LABELS = LabelSet.build(
     ["x", "y"], [Concept("y", "why", ("w",), "a letter", ("top",)), Concept("z", parents=("y", "x"))]
 ).with_counts([4, 2, 0, 0])
@@ -36,8 +51,12 @@ def files(folder):
 
 def test_round_trip(tmp_path):
     reader = FolderReader(write(tmp_path / "new" / "model"))
-    assert reader.manifest == MADE
-    labels = reader.labels()
+    assert reader.method == "linear"
+    assert reader.holds(MADE)
+    assert not reader.holds(replace(MADE, seed=4))
+    manifest, config, labels = reader.open(Made, MadeDetails)
+    assert manifest == MADE
+    assert config == Made(a=Inner(b=1))
     assert labels.concepts() == LABELS.concepts()
     assert labels.n_labels == 2
     assert labels.counts.tolist() == [4, 2, 0, 0]
@@ -163,3 +182,14 @@ def test_places_that_cannot_be_written(tmp_path):
     if os.path.isdir("/proc/self"):  # where even root may not write
         with pytest.raises(ModelError, match="cannot write the model to /proc/"):
             check_target("/proc/self/model")
+
+
+def test_details_and_settings_of_another_method_are_refused(tmp_path):
+    class Others(Details):
+        width: int
+
+    reader = FolderReader(write(tmp_path / "model"))
+    with pytest.raises(ModelError, match=r"model.json does not fit method 'linear': width: Field required"):
+        reader.open(Made, Others)
+    with pytest.raises(ModelError, match=r"does not fit method 'linear': a\.b: Extra inputs"):
+        reader.open(type("Closed", (Settings,), {"__annotations__": {"a": Settings}}), MadeDetails)

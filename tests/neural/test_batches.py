@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.neural.toys import LAYOUT, N_LABELS, documents
-from xmtc.neural.batches import collate, order_batches, share
+from xmtc.neural.batches import Inputs, order_batches, share
 
 LENGTHS = np.random.default_rng(0).integers(1, 200, size=1000)
 
@@ -59,12 +59,12 @@ def test_padding(pad_left: bool) -> None:
     data = documents()
     layout = dataclasses.replace(LAYOUT, pad_left=pad_left, pad_id=7)
     rows = [5, 0, 31]
-    batch = collate(rows, data.tokens, layout, data.Y)
-    longest = max(len(data.tokens[row]) for row in rows)
+    batch = Inputs(data.inputs.tokens, layout).collate(rows, data.Y)
+    longest = max(len(data.inputs.tokens[row]) for row in rows)
     assert batch.ids.shape == batch.mask.shape == (3, longest)
     assert batch.rows.tolist() == rows
     for i, row in enumerate(rows):
-        real, n = data.tokens[row].tolist(), len(data.tokens[row])
+        real, n = data.inputs.tokens[row].tolist(), len(data.inputs.tokens[row])
         fill = [7] * (longest - n)
         assert batch.ids[i].tolist() == (fill + real if pad_left else real + fill)
         mask = [False] * len(fill)
@@ -74,7 +74,7 @@ def test_padding(pad_left: bool) -> None:
 def test_positives() -> None:
     data = documents()
     rows = [3, 3, 40, 12]
-    batch = collate(rows, data.tokens, LAYOUT, data.Y)
+    batch = data.inputs.collate(rows, data.Y)
     expected = data.Y[rows].toarray()
     for i, row in enumerate(rows):
         assert batch.positives[batch.starts[i] : batch.starts[i + 1]].tolist() == data.Y[row].indices.tolist()
@@ -85,7 +85,7 @@ def test_positives() -> None:
 
 def test_without_labels() -> None:
     data = documents()
-    batch = collate([1, 2], data.tokens, LAYOUT)
+    batch = data.inputs.collate([1, 2])
     assert len(batch) == 2
     assert batch.positives.tolist() == []
     assert batch.starts.tolist() == [0, 0, 0]

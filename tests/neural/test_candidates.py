@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.neural.toys import LAYOUT, N_LABELS, documents, partition
-from xmtc.neural.batches import Batch, collate
+from xmtc.neural.batches import Batch, Inputs
 from xmtc.neural.candidates import Clusters
 
 MEMBERS = [[0, 3, 6, 9, 11], [1, 4, 7, 10], [2, 5, 8], []]
@@ -21,7 +21,7 @@ def clusters() -> Clusters:
 @pytest.fixture
 def batch() -> Batch:
     data = documents()
-    return collate(range(20), data.tokens, LAYOUT, data.Y)
+    return data.inputs.collate(range(20), data.Y)
 
 
 def labels_of_document(batch: Batch, i: int) -> list[int]:
@@ -89,7 +89,7 @@ def test_targets(clusters: Clusters, batch: Batch) -> None:
 
 
 def test_targets_without_positives(clusters: Clusters) -> None:
-    batch = collate([0, 1], documents().tokens, LAYOUT)
+    batch = Inputs(documents().inputs.tokens, LAYOUT).collate([0, 1])
     labels = torch.tensor([[0, 3, -1], [2, 5, -1]])
     assert clusters.targets(labels, batch).tolist() == [[0, 0, 0], [0, 0, 0]]
     assert clusters.truth(batch).sum() == 0

@@ -14,7 +14,7 @@ import torch
 from tests.neural.conftest import FAMILIES, TEXTS, save_encoder_of
 from xmtc.core.errors import ConfigError
 from xmtc.features.tokens import tokenize
-from xmtc.neural.batches import collate
+from xmtc.neural.batches import Inputs
 from xmtc.neural.encoder import (
     Encoded,
     Encoder,
@@ -35,7 +35,7 @@ def load(folder: Path, **settings: object) -> tuple[Encoder, Tokenizer]:
 
 @torch.no_grad()
 def encode(encoder: Encoder, tokenizer: Tokenizer, texts: list[str]) -> Encoded:
-    batch = collate(range(len(texts)), tokenize(texts, tokenizer), encoder.layout)
+    batch = Inputs(tokenize(texts, tokenizer), encoder.layout).collate(range(len(texts)))
     found: Encoded = encoder(batch.ids, batch.mask)
     return found
 
@@ -68,7 +68,7 @@ def test_states_are_those_of_the_familys_own_code(family: str, folder_of: Folder
 @pytest.mark.parametrize("family", FAMILIES)
 def test_cls_is_found(family: str, folder_of: Folders) -> None:
     encoder, tokenizer = load(folder_of(family))
-    batch = collate(range(len(TEXTS)), tokenize(TEXTS, tokenizer), encoder.layout)
+    batch = Inputs(tokenize(TEXTS, tokenizer), encoder.layout).collate(range(len(TEXTS)))
     encoded = encoder(batch.ids, batch.mask)
     rows = torch.arange(len(TEXTS))
     assert (batch.ids[rows, encoded.cls] == tokenizer.inner.cls_token_id).all()
@@ -113,7 +113,7 @@ def test_first_layers(family: str, n: int, folder_of: Folders) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_all_that_is_trained_has_a_gradient(family: str, folder_of: Folders) -> None:
     encoder, tokenizer = load(folder_of(family))
-    batch = collate(range(len(TEXTS)), tokenize(TEXTS, tokenizer), encoder.layout)
+    batch = Inputs(tokenize(TEXTS, tokenizer), encoder.layout).collate(range(len(TEXTS)))
     encoder(batch.ids, batch.mask).states[-1].square().sum().backward()
     idle = [name for name, p in encoder.named_parameters() if p.requires_grad and p.grad is None]
     assert idle == []

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from xmtc.features.tokens import tokenize
-from xmtc.neural.batches import Batch, collate
+from xmtc.neural.batches import Batch, Inputs
 from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, load_encoder
 from xmtc.neural.explain import explain_words
 
@@ -38,7 +38,7 @@ def build(folder: Path, words: list[str]) -> tuple[Planted, Tokenizer]:
 
 
 def explain(network: Planted, tokenizer: Tokenizer, text: str, label: int = 1) -> dict[tuple[int, int], float]:
-    batch = collate([0], tokenize([text], tokenizer), network.encoder.layout)
+    batch = Inputs(tokenize([text], tokenizer), network.encoder.layout).collate([0])
     spans = explain_words(network, batch, label, text, tokenizer.offsets(text))
     ends = [0, *(end for _, end, _ in spans)]
     assert all(start >= before for (start, _, _), before in zip(spans, ends[:-1], strict=True))  # never overlap

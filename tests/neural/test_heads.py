@@ -7,10 +7,11 @@ import torch
 import torch.nn.functional as F
 
 from tests.neural.test_candidates import MEMBERS, labels_of_document
-from tests.neural.toys import LAYOUT, N_LABELS, documents, partition
-from xmtc.neural.batches import Batch, collate
+from tests.neural.toys import N_LABELS, documents, partition
+from xmtc.methods.lightxml.head import ClusterHead
+from xmtc.neural.batches import Batch
 from xmtc.neural.candidates import Clusters
-from xmtc.neural.heads import ClusterHead, FlatHead
+from xmtc.neural.heads import FlatHead
 
 WIDTH = 6
 
@@ -18,7 +19,7 @@ WIDTH = 6
 @pytest.fixture
 def batch() -> Batch:
     data = documents()
-    return collate(range(10), data.tokens, LAYOUT, data.Y)
+    return data.inputs.collate(range(10), data.Y)
 
 
 def text(n: int = 10) -> torch.Tensor:
@@ -113,7 +114,7 @@ def test_padding_touches_no_row_of_the_table() -> None:
     head.generator.bias.data = torch.tensor([-50.0, -50.0, 50.0, 50.0])
     data = documents()
     data.Y.indices[:] = 5
-    batch = collate([0], data.tokens, LAYOUT, data.Y)
+    batch = data.inputs.collate([0], data.Y)
     head.loss(text(1), batch)[0].backward()
     gradient = head.table.weight.grad.coalesce()
     assert gradient.indices()[0].tolist() == [2, 5, 8]

@@ -17,7 +17,7 @@ from tests.neural.toys import SEED, Toy, documents, precision, run
 from xmtc.core.errors import ConfigError, ModelError
 from xmtc.core.progress import Progress
 from xmtc.neural import optimizer, trainer
-from xmtc.neural.batches import Batch, collate, order_batches
+from xmtc.neural.batches import Batch, order_batches
 from xmtc.neural.optimizer import Plateau
 from xmtc.neural.trainer import Group, TrainConfig, fit
 
@@ -36,7 +36,7 @@ def same(ours: dict[str, Tensor], theirs: dict[str, Tensor], atol: float = 0.0) 
 def test_learns(kind: str) -> None:
     network = Toy(kind, dropout=0.1)
     data = documents()
-    curve = run(network, epochs=20, dev=(data.tokens, precision(data)))
+    curve = run(network, epochs=20, dev=(data.inputs.tokens, precision(data)))
     assert [entry["epoch"] for entry in curve] == list(range(20))
     assert curve[-1]["loss"] < curve[0]["loss"] / 2
     assert max(entry["dev"] for entry in curve) >= 90
@@ -51,9 +51,9 @@ def test_steps_are_those_of_a_plain_loop(clip: float | None) -> None:
     optimizer = torch.optim.AdamW(plain.parameters(), lr=0.02, weight_decay=0.01)
     step = 0
     for epoch in range(2):
-        for rows in order_batches(data.tokens.lengths, 4, SEED, epoch):
+        for rows in order_batches(data.inputs.tokens.lengths, 4, SEED, epoch):
             optimizer.param_groups[0]["lr"] = 0.02 * (step / 4.4 if step < 4.4 else (22 - step) / (22 - 4.4))
-            total, count = plain.loss(collate(rows, data.tokens, data.layout, data.Y))
+            total, count = plain.loss(data.inputs.collate(rows, data.Y))
             (total / count).backward()
             if clip is not None:
                 nn.utils.clip_grad_norm_(plain.parameters(), clip)
@@ -95,7 +95,7 @@ class Scores:
 def test_best_epoch_is_kept() -> None:
     network = Toy()
     scores = Scores(network, 10, 30, 30, 20)
-    curve = run(network, epochs=4, dev=(documents().tokens, scores))
+    curve = run(network, epochs=4, dev=(documents().inputs.tokens, scores))
     assert [entry["dev"] for entry in curve] == [10, 30, 30, 20]
     assert same(weights(network), scores.seen[1])  # the first of the best
     assert not same(weights(network), scores.seen[3])
@@ -112,7 +112,7 @@ def test_without_dev_the_last_epoch_is_kept() -> None:
 def test_early_stopping(patience: int | None, epochs: int) -> None:
     network = Toy()
     scores = Scores(network, 10, 9, 11, 12, 12, 11, 99, 1, 1)
-    curve = run(network, epochs=9, patience=patience, dev=(documents().tokens, scores))
+    curve = run(network, epochs=9, patience=patience, dev=(documents().inputs.tokens, scores))
     assert len(curve) == epochs
 
 
@@ -133,7 +133,7 @@ def test_rates_fall_when_dev_stands_still(plateau: Plateau | None, factors: list
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trainer, "take_step", listen)
-        dev = (documents().tokens, scores)
+        dev = (documents().inputs.tokens, scores)
         run(network, epochs=6, schedule="constant", dev=dev, plateau=plateau)
     assert rates[::11] == pytest.approx([0.02 * factor for factor in factors])
 
@@ -142,7 +142,7 @@ def test_a_stopped_run_is_not_gone_on_with(tmp_path: Path) -> None:
     for _ in range(2):
         network = Toy()
         scores = Scores(network, 10, 9, 99)
-        assert len(run(network, tmp_path, epochs=3, patience=1, dev=(documents().tokens, scores))) == 2
+        assert len(run(network, tmp_path, epochs=3, patience=1, dev=(documents().inputs.tokens, scores))) == 2
 
 
 @pytest.mark.parametrize(("start", "every"), [(0, 1), (1, 3), (1, 100)])
@@ -169,9 +169,9 @@ def test_average_is_the_mean_of_saved_weights(start: int, every: int) -> None:
 def test_dev_sees_the_average_and_training_goes_on_without_it() -> None:
     network, plain = Toy(), Toy()
     scores = Scores(network, 1, 2)
-    run(network, dev=(documents().tokens, scores), average_from=0, average_every=1)
+    run(network, dev=(documents().inputs.tokens, scores), average_from=0, average_every=1)
     seen = Scores(plain, 1, 2)
-    run(plain, dev=(documents().tokens, seen))
+    run(plain, dev=(documents().inputs.tokens, seen))
     assert same(weights(network), scores.seen[1])
     assert not same(scores.seen[1], seen.seen[1])
     other = Toy()

@@ -13,10 +13,11 @@ from torch import Tensor, nn
 from xmtc.core.partition import Partition
 from xmtc.core.ranking import Ranking
 from xmtc.features.tokens import Tokens
-from xmtc.neural.batches import Batch
+from xmtc.methods.lightxml.head import ClusterHead
+from xmtc.neural.batches import Batch, Inputs
 from xmtc.neural.candidates import Clusters
 from xmtc.neural.encoder import TokenLayout
-from xmtc.neural.heads import ClusterHead, FlatHead
+from xmtc.neural.heads import FlatHead
 from xmtc.neural.trainer import Group, TrainConfig, TrainingData, fit
 
 LAYOUT = TokenLayout(pad_id=0, pad_left=False, cls_last=False, segments=False, cls_segment=0, pad_segment=0)
@@ -79,7 +80,7 @@ def documents(n: int = 41, seed: int = 0) -> TrainingData:
     offsets = np.cumsum([0, *map(len, rows)])
     indptr = np.cumsum([0, *map(len, labels)])
     Y = sp.csr_matrix((np.ones(indptr[-1], np.float32), np.concatenate(labels), indptr), shape=(n, N_LABELS))
-    return TrainingData(Tokens(np.concatenate(rows).astype(np.int32), offsets), Y, LAYOUT)
+    return TrainingData(Inputs(Tokens(np.concatenate(rows).astype(np.int32), offsets), LAYOUT), Y)
 
 
 def precision(data: TrainingData) -> Any:

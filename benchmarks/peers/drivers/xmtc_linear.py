@@ -14,9 +14,9 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.labels import LabelSet
 from xmtc.core.texts import Texts
 from xmtc.features.tfidf import Tfidf
-from xmtc.methods.linear.method import Config
+from xmtc.methods.linear.method import LinearConfig
 
-_TFIDF = Config().tfidf
+_TFIDF = LinearConfig().tfidf
 
 
 def train(job: Job) -> Found:

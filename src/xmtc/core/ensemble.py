@@ -29,7 +29,7 @@ from xmtc.core.parallel import blocks
 from xmtc.core.ranking import Ranking
 
 Rule = Literal["mean", "rank", "sigmoid", "softmax", "round-robin"]
-BY_LIST: frozenset[Rule] = frozenset({"rank", "softmax", "round-robin"})  # what a label earns hangs on its whole list
+BY_LIST: frozenset[Rule] = frozenset({"rank", "softmax", "round-robin"})  # a label's points depend on the whole list
 _ROWS = 512  # documents combined at a time, which bounds the memory
 
 
@@ -43,7 +43,7 @@ def combine(
     """
     _check(rankings, k, rule)
     shares = _shares(len(rankings), weights)
-    in_turn = np.argsort(-shares, kind="stable")  # matters to round-robin alone: sums do not ask for the order
+    in_turn = np.argsort(-shares, kind="stable")  # matters to round-robin alone: sums do not depend on the order
     members = [(rankings[m], float(shares[m])) for m in in_turn if shares[m] > 0]
     longest = max(ranking.k for ranking, _ in members)
 
@@ -88,7 +88,7 @@ def _shares(n: int, weights: Sequence[float] | None) -> NDArray[np.float64]:
 
 
 def _points(rule: Rule, labels: NDArray[np.int32], scores: NDArray[np.float64], longest: int) -> NDArray[np.float64]:
-    """Return what one member gives to each label of its lists; what stands in the holes does not matter."""
+    """Return one member's points for each label of its lists; the values at padding are not used."""
     if rule == "rank":
         return longest - np.broadcast_to(np.arange(scores.shape[1], dtype=np.float64), scores.shape)
     if rule == "sigmoid":
@@ -105,7 +105,7 @@ def _points(rule: Rule, labels: NDArray[np.int32], scores: NDArray[np.float64], 
 def _united(
     labels: NDArray[np.int32], points: NDArray[np.float64], unite: np.ufunc
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Bring each label's points together in one place of its row; its other places become holes."""
+    """Unite the points of each label in one place of its row; its other places become holes."""
     order = np.argsort(labels, axis=1, kind="stable")
     ids = np.take_along_axis(labels, order, 1)
     first = np.ones(ids.shape, dtype=bool)

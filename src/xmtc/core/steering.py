@@ -1,8 +1,8 @@
-"""Steering: which of the labels that a model ranks are given: some subtrees only, others never, none below a limit.
+"""Steering: restrict rankings to some subtrees of labels, exclude others, and drop labels below a limit.
 
-In come a model and what the user asks for; out comes a `Ranking` of that, best first. What is excluded is left out
-before the best k are cut, so that k labels are found where the model ranks as many. Knows no method: it ranks deeper
-where a ranking does not hold enough.
+In come a model and what the user asks for; out comes a `Ranking`, best first. Labels are excluded before the best k are
+taken, so a document gets k labels wherever the model ranks that many. Knows no method: it asks the model for a deeper
+ranking where one does not hold enough.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _below: WeakKeyDictionary[LabelSet, sp.csr_matrix] = WeakKeyDictionary()
 
 @dataclass(frozen=True, eq=False)
 class Steering:
-    """What a user asks of a model's rankings, checked once and then good for any number of documents."""
+    """What a user asks of a model's rankings, checked once for any number of documents."""
 
     allowed: NDArray[np.bool_] | None  # (n_labels,); None: all
     threshold: float | None
@@ -48,7 +48,7 @@ class Steering:
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
     ) -> Steering:
-        """Check what is asked for; `suggest` says what each means."""
+        """Check what is asked for; `suggest` explains the parameters."""
         check_limit("threshold", threshold)
         check_limit("min_score", min_score)
         if threshold is not None:
@@ -95,14 +95,14 @@ def cut(ranking: Ranking, threshold: float | None = None, min_score: float | Non
     if threshold is not None:
         if ranking.probabilities is None:
             raise ModelError(UNCALIBRATED)
-        kept &= ranking.probabilities.astype(np.float64) >= threshold  # not rounded: what is told is what is compared
+        kept &= ranking.probabilities.astype(np.float64) >= threshold  # so that the limit is not rounded
     if min_score is not None:
         kept &= ranking.scores.astype(np.float64) >= min_score
     return ranking.keep(kept)
 
 
 def select(labels: LabelSet, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> NDArray[np.bool_]:
-    """Say of each label with parameters whether it is included (all are if none is named) and not excluded."""
+    """Return which labels with parameters are included (all, if none is named) and not excluded."""
     allowed = np.ones(labels.n_labels, dtype=bool)
     if include:
         allowed = np.zeros(labels.n_labels, dtype=bool)
@@ -142,7 +142,7 @@ def rank_among(model: Model, documents: Documents, k: int, allowed: NDArray[np.b
 
 
 def check_limit(name: str, value: object) -> None:
-    """Refuse a limit that is neither None nor a finite number."""
+    """Raise unless a limit is None or a finite number."""
     if value is not None and (not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value)):
         raise ConfigError(f"{name} must be a number; got {value!r}")
 

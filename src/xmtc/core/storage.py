@@ -90,6 +90,10 @@ class Manifest(Generic[D_co]):
             details=details,
         )
 
+    def with_details(self, details: D) -> Manifest[D]:
+        """Return the same manifest with other details."""
+        return Manifest(**{**vars(self), "details": details})
+
     def to_json(self) -> dict[str, Any]:
         """Return all fields as `model.json` holds them."""
         return {**vars(self), "details": self.details.to_json()}

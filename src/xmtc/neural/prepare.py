@@ -7,7 +7,7 @@ method: heads, losses and details are handed in.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -97,7 +97,7 @@ class Prepared(Generic[C]):
 
     def describe(self, details: type[D], **known: Any) -> Manifest[D]:
         """Return the manifest of the trained model; `known` are the fields that the method's details add."""
-        return replace(self.manifest, details=details(**vars(self.manifest.details) | known))
+        return self.manifest.with_details(details(**vars(self.manifest.details) | known))
 
 
 def begin(

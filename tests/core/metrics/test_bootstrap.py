@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from tests.core.metrics.test_metrics import as_ranking, label_set, naive, random_case, truth_matrix
+from tests.core.metrics.test_evaluation import as_ranking, label_set, naive, random_case, truth_matrix
 from xmtc.core.errors import ConfigError, DataError
 from xmtc.core.metrics import bootstrap, collect, evaluate
 from xmtc.core.metrics.bootstrap import compare, draw, intervals, point

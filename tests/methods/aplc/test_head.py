@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.neural.toys import LAYOUT, N_LABELS, documents
+from tests.neural.toys import N_LABELS, documents
 from xmtc.core.partition import Partition
 from xmtc.methods.aplc import head as aplc_head
 from xmtc.methods.aplc.head import AplcHead, count_parameters, tail_widths
-from xmtc.neural.batches import Batch, collate
+from xmtc.neural.batches import Batch
 
 WIDTH = 24
 BANDS = Partition(np.array([0, 1, 0, 2, 0, 1, 3, 0, 1, 2, 0, 3], np.int32), 4)  # a head of 5, tails of 3, 2, 2
@@ -45,7 +45,7 @@ def vectors(n: int, scale: float = 1.0) -> Tensor:
 
 def batch_of(n: int = 10) -> Batch:
     data = documents()
-    return collate(range(n), data.tokens, LAYOUT, data.Y)
+    return data.inputs.collate(range(n), data.Y)
 
 
 def labels_of(batch: Batch, i: int) -> set[int]:
@@ -164,7 +164,7 @@ def test_pruned_ranking_after_training() -> None:
     torch.manual_seed(0)
     words = torch.randn(N_LABELS + 10, WIDTH)
     head = AplcHead(WIDTH, BANDS, initial_bias=-2.0)
-    batch = collate(range(41), data.tokens, LAYOUT, data.Y)
+    batch = data.inputs.collate(range(41), data.Y)
     hidden = (words[batch.ids] * batch.mask.unsqueeze(2)).sum(1)
     optimizer = torch.optim.AdamW(head.parameters(), lr=0.02)
     for _ in range(150):

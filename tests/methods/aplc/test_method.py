@@ -18,7 +18,7 @@ from xmtc.core.errors import ConfigError, DataError  # noqa: E402
 from xmtc.core.progress import Progress  # noqa: E402
 from xmtc.features.tokens import tokenize  # noqa: E402
 from xmtc.methods.aplc import method as aplc  # noqa: E402
-from xmtc.neural.batches import collate  # noqa: E402
+from xmtc.neural.batches import Inputs  # noqa: E402
 from xmtc.neural.encoder import load_encoder  # noqa: E402
 
 TEXTS = ["red green", "Green blue blue red", "blue", "", "white red green blue white"]
@@ -42,20 +42,20 @@ def settings(encoders, family="bert", **over):
         "head": {"dropout": 0.0},
         "train": {"epochs": 2, "batch_size": 4},
     }
-    return build(aplc.Config, plain, over)
+    return build(aplc.AplcConfig, plain, over)
 
 
 def network_and_batch(config, lists=LABELS):
     torch.manual_seed(3)
     encoder, tokenizer = load_encoder(config.encoder)
-    network = aplc.Network(encoder, config, aplc.cut_bands(COUNTS, [3, 2, 2]))
+    network = aplc.AplcNetwork(encoder, config, aplc.cut_bands(COUNTS, [3, 2, 2]))
     with torch.no_grad():  # logits far enough from 0 that their signs and places mean something
         for parameter in [*network.hidden.parameters(), *network.head.parameters()]:
             if parameter.ndim > 1:
                 parameter.mul_(15)
     Y = sp.csr_matrix(np.array([[float(label in found) for label in range(7)] for found in lists]))
     tokens = tokenize(TEXTS, tokenizer)
-    return network.eval(), collate(range(len(TEXTS)), tokens, encoder.layout, Y), tokens
+    return network.eval(), Inputs(tokens, encoder.layout).collate(range(len(TEXTS)), Y), tokens
 
 
 def naive_hidden(network, tokens, cls_place):
@@ -114,7 +114,7 @@ def test_padding_changes_nothing(encoders, family):
     together = {name: p.grad for name, p in network.named_parameters()}
     network.zero_grad()
     Y = sp.csr_matrix(np.array([[float(label in found) for label in range(7)] for found in LABELS]))
-    sum(network.loss(collate([i], tokens, network.encoder.layout, Y))[0] for i in range(5)).backward()
+    sum(network.loss(Inputs(tokens, network.encoder.layout).collate([i], Y))[0] for i in range(5)).backward()
     for name, parameter in network.named_parameters():
         if together[name] is not None:
             torch.testing.assert_close(parameter.grad, together[name], rtol=1e-4, atol=1e-4)
@@ -157,7 +157,7 @@ def test_each_module_has_its_rate(encoders, family):
 
 
 def test_defaults_are_the_papers():
-    config = build(aplc.Config, {"train": {"precision": "fp32"}})
+    config = build(aplc.AplcConfig, {"train": {"precision": "fp32"}})
     assert (config.rate.encoder, config.rate.hidden, config.rate.aplc, config.rate.decay) == (5e-5, 1e-4, 2e-3, 0)
     assert (config.head.dropout, config.head.q, config.head.bare, config.head.initial_bias) == (0.1, 2, False, 0)
     train = config.train
@@ -246,13 +246,13 @@ def test_bands_follow_the_documents_trained_on_and_survive_saving(encoders, tmp_
 def test_resumed_run_ends_where_an_unbroken_one_does(encoders, tmp_path):
     """Also with tails that some batches do not touch, and whose moments so begin later."""
     corpus, config = small_corpus(), settings(encoders, cluster={"bands": 4}, train={"batch_size": 2})
-    whole = aplc.train(corpus, config, dev=corpus, partial=tmp_path / "run")
+    whole = aplc.AplcMethod().train(corpus, config, dev=corpus, partial=tmp_path / "run")
     checkpoints = sorted((tmp_path / "run").glob("step-*"))
     assert len(checkpoints) == 2  # one an epoch
     for file in checkpoints[-1].iterdir():
         file.unlink()
     checkpoints[-1].rmdir()
-    again = aplc.train(corpus, config, dev=corpus, partial=tmp_path / "run")
+    again = aplc.AplcMethod().train(corpus, config, dev=corpus, partial=tmp_path / "run")
     for name, value in whole.network.state_dict().items():
         assert torch.equal(value, again.network.state_dict()[name]), name
 
@@ -278,9 +278,9 @@ def test_refusals(encoders):
     with pytest.raises(DataError, match="aplc reads texts, and this corpus has only features"):
         xmtc.train(features, "aplc", settings(encoders))
     with pytest.raises(ConfigError, match=r"unknown setting 'head\.widht'\. Did you mean 'width'\?"):
-        build(aplc.Config, {"head": {"widht": 3}})
+        build(aplc.AplcConfig, {"head": {"widht": 3}})
     with pytest.raises(ConfigError, match=r"setting 'head\.q'"):
-        build(aplc.Config, {"head": {"q": 0.5}})
+        build(aplc.AplcConfig, {"head": {"q": 0.5}})
 
 
 # set → tokens read, batch, epochs, width of the hidden layer, sizes of the bands of a label set of the published size
@@ -313,7 +313,7 @@ def test_published_recipes(name, kind):
     rates = (1e-5, 1e-4, 1e-3) if name == "wiki10-31k" else (5e-5, 1e-4, 2e-3)
     assert (config.rate.encoder, config.rate.hidden, config.rate.aplc) == rates
     assert PROPENSITY.get(name, (0.55, 1.5)) == (config.propensity.A, config.propensity.B)
-    defaults = build(aplc.Config, {})
+    defaults = build(aplc.AplcConfig, {})
     assert (config.head.q, config.head.bare, config.head.dropout, config.loss) == (2, False, 0.1, "repo")
     assert merge(config.train.model_dump(), {"batch_size": 12, "epochs": 8}) == defaults.train.model_dump()
 

@@ -20,7 +20,7 @@ from xmtc.core.progress import Progress  # noqa: E402
 from xmtc.features.tokens import tokenize  # noqa: E402
 from xmtc.methods.lightxml import method as lightxml  # noqa: E402
 from xmtc.neural import prepare  # noqa: E402
-from xmtc.neural.batches import collate  # noqa: E402
+from xmtc.neural.batches import Inputs  # noqa: E402
 from xmtc.neural.encoder import EncoderConfig, load_encoder  # noqa: E402
 
 TEXTS = ["red green", "Green blue blue red", "blue", "", "white red green blue white"]
@@ -46,7 +46,7 @@ def settings(encoders, family="bert", **over):
         "tfidf": {"min_df": 1},
         "train": {"epochs": 2, "batch_size": 4},
     }
-    return build(lightxml.Config, plain, over)
+    return build(lightxml.LightxmlConfig, plain, over)
 
 
 def network_and_batch(config, partition=None, texts=TEXTS, lists=LABELS):
@@ -54,7 +54,7 @@ def network_and_batch(config, partition=None, texts=TEXTS, lists=LABELS):
     encoder, tokenizer = load_encoder(
         EncoderConfig(**config.encoder.model_dump(include=set(EncoderConfig.model_fields)))
     )
-    network = lightxml.Network(encoder, config, 7, partition)
+    network = lightxml.LightxmlNetwork(encoder, config, 7, partition)
     if partition is not None:  # logits far enough apart that the choice of clusters means something
         with torch.no_grad():
             network.head.generator.weight.mul_(5)
@@ -62,7 +62,7 @@ def network_and_batch(config, partition=None, texts=TEXTS, lists=LABELS):
     Y = sp.csr_matrix(np.array([[float(label in found) for label in range(7)] for found in lists]))
     tokens = tokenize(texts, tokenizer)
     network.eval()
-    return network, collate(range(len(texts)), tokens, encoder.layout, Y), tokens
+    return network, Inputs(tokens, encoder.layout).collate(range(len(texts)), Y), tokens
 
 
 def naive_text(network, encoder, tokens, cls_place):
@@ -214,7 +214,7 @@ def test_mean_pooling_and_layers(encoders):
     last = network.encoder(ids, torch.ones_like(ids, dtype=torch.bool)).states[-1][0]
     expected = torch.cat([last[0], last.mean(0)])
     torch.testing.assert_close(network._text(network.encoder, batch)[1], expected, rtol=1e-5, atol=1e-6)
-    assert lightxml.Network(network.encoder, settings(encoders), 7, None).n_cls == LAYERS
+    assert lightxml.LightxmlNetwork(network.encoder, settings(encoders), 7, None).n_cls == LAYERS
 
 
 def test_reference_reads_the_first_token_and_repeats_the_last_candidate(encoders):
@@ -244,7 +244,7 @@ def test_padding_changes_nothing(encoders, family, mode):
     gradients = [p.grad.to_dense() if p.grad is not None else None for p in network.parameters()]
     network.zero_grad()
     Y = sp.csr_matrix(np.array([[float(label in found) for label in range(7)] for found in LABELS]))
-    alone = sum(network.loss(collate([i], tokens, network.encoder.layout, Y))[0] for i in range(5))
+    alone = sum(network.loss(Inputs(tokens, network.encoder.layout).collate([i], Y))[0] for i in range(5))
     alone.backward()
     assert together.item() == pytest.approx(alone.item(), abs=1e-5)
     for parameter, before in zip(network.parameters(), gradients, strict=True):
@@ -294,7 +294,7 @@ def test_static_arms_take_as_many_epochs_in_all():
 
 
 def test_defaults_are_the_papers_even_where_others_are_set():
-    config = build(lightxml.Config, {"train": {"epochs": 4}, "cluster": {"weighting": "sqrt"}})
+    config = build(lightxml.LightxmlConfig, {"train": {"epochs": 4}, "cluster": {"weighting": "sqrt"}})
     assert (config.train.schedule, config.train.clip, config.cluster.size) == ("constant", None, 100)
     assert (config.rate.encoder, config.rate.head, config.rate.decay) == (1e-4, 1e-4, 0.01)
     assert (config.head.dropout, config.head.sigmoid, config.head.negatives) == (0.5, False, "dynamic")
@@ -334,7 +334,7 @@ def test_entries_beyond_the_trained_labels_are_no_positives(encoders):
     corpus = small_corpus()
     few = xmtc.Corpus.from_lists(["red red"], [["red"]])
     aligned = corpus.align(few.labels)
-    model = lightxml.train(aligned, settings(encoders))
+    model = lightxml.LightxmlMethod().train(aligned, settings(encoders))
     assert model.labels.n_labels == 1
 
 

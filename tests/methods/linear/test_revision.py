@@ -10,6 +10,7 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.labels import Concept
 from xmtc.core.storage import Manifest
+from xmtc.methods.linear.model import LinearDetails
 from xmtc.methods.linear.update.revision import join, revise
 
 OLD = Corpus.from_lists(
@@ -22,7 +23,7 @@ OLD = Corpus.from_lists(
 
 def manifest(corpus: Corpus = OLD, **details) -> Manifest:
     return Manifest(
-        "linear", {}, 0, corpus.labels.n_labels, len(corpus), corpus.fingerprint(), {"features": None, **details}
+        "linear", {}, 0, corpus.labels.n_labels, len(corpus), corpus.fingerprint(), LinearDetails(trees=[], **details)
     )
 
 
@@ -67,7 +68,7 @@ def test_retired_labels_become_concepts_and_stay_away() -> None:
     assert first.new_ids.tolist() == [0, -1, 1]
     assert first.retired == ("b",)
     assert (first.n_documents, first.data()) == (4, OLD.fingerprint())
-    later = Manifest("linear", {}, 0, 2, 4, first.data(), {"features": None, "retired": ["b"]})
+    later = Manifest("linear", {}, 0, 2, 4, first.data(), LinearDetails(trees=[], retired=["b"]))
     second = revise(first.labels, later, grown([["d", "b"]]))
     assert second.labels.ids[:3] == ("a", "c", "d")
     assert second.corpus is not None

@@ -19,7 +19,7 @@ from xmtc.core.partition import Partition  # noqa: E402
 from xmtc.core.progress import Progress  # noqa: E402
 from xmtc.features.tokens import tokenize  # noqa: E402
 from xmtc.methods.mexml import method as mexml  # noqa: E402
-from xmtc.neural.batches import collate  # noqa: E402
+from xmtc.neural.batches import Inputs  # noqa: E402
 from xmtc.neural.encoder import load_encoder  # noqa: E402
 
 TEXTS = ["red green", "Green blue blue red", "blue", "", "white red green blue white"]
@@ -47,13 +47,13 @@ def settings(encoders, family="bert", **over):
         "tfidf": {"min_df": 1},
         "train": {"epochs": 2, "batch_size": 4},
     }
-    return build(mexml.Config, plain, over)
+    return build(mexml.MexmlConfig, plain, over)
 
 
 def network_and_batch(config, partition=None, dtype=torch.double):
     torch.manual_seed(3)
     encoder, tokenizer = load_encoder(config.encoder)
-    network = mexml.Network(encoder, config, 7, partition).to(dtype).eval()
+    network = mexml.MexmlNetwork(encoder, config, 7, partition).to(dtype).eval()
     with torch.no_grad():  # weights far enough apart that attention and the choice of clusters mean something
         for expert in network.attention:
             expert.queries.normal_()
@@ -61,7 +61,7 @@ def network_and_batch(config, partition=None, dtype=torch.double):
             network.shortlist.generator.weight.mul_(5)
         network.counts.copy_(torch.tensor(COUNTS))
     tokens = tokenize(TEXTS, tokenizer)
-    return network, collate(range(5), tokens, encoder.layout, targets()), tokens
+    return network, Inputs(tokens, encoder.layout).collate(range(5), targets()), tokens
 
 
 def targets():
@@ -200,7 +200,7 @@ def test_padding_changes_nothing(encoders, family):
     gradients = [None if p.grad is None else p.grad.clone() for p in network.parameters()]
     network.zero_grad()
     layout = network.encoder.layout
-    alone = sum(network.loss(collate([i], tokens, layout, targets()))[0] for i in range(5))
+    alone = sum(network.loss(Inputs(tokens, layout).collate([i], targets()))[0] for i in range(5))
     alone.backward()
     assert together.item() == pytest.approx(alone.item(), abs=1e-5)
     for parameter, before in zip(network.parameters(), gradients, strict=True):
@@ -337,14 +337,14 @@ def test_three_rates(encoders, shortlist):
 
 
 def test_defaults_are_the_papers():
-    config = build(mexml.Config, {"train": {"epochs": 8}})
+    config = build(mexml.MexmlConfig, {"train": {"epochs": 8}})
     assert config.experts == ("A-first", "D-last")
     assert (config.rate.encoder, config.rate.queries, config.rate.output, config.rate.decay) == (5e-5, 2e-4, 2e-3, 0)
     assert (config.train.schedule, config.train.clip, config.train.warmup) == ("linear", 1.0, 0)
     assert (config.diversity, config.diversity_from) == (0.01, 4)
     assert (config.head.dropout, config.head.hidden, config.head.initial_bias) == (0.1, 256, 0)
-    assert build(mexml.Config, {"experts": ["D-12"]}).diversity == 0
-    assert build(mexml.Config, {"train": {"epochs": 1}}).diversity_from == 0
+    assert build(mexml.MexmlConfig, {"experts": ["D-12"]}).diversity == 0
+    assert build(mexml.MexmlConfig, {"train": {"epochs": 1}}).diversity_from == 0
 
 
 class Told(Progress):
@@ -363,13 +363,13 @@ def small_corpus(n=24):
 
 def test_diversity_begins_in_its_epoch(encoders, monkeypatch):
     seen = []
-    plain = mexml.Network.loss
+    plain = mexml.MexmlNetwork.loss
 
     def loss(self, batch):
         seen.append(self.diverse)
         return plain(self, batch)
 
-    monkeypatch.setattr(mexml.Network, "loss", loss)
+    monkeypatch.setattr(mexml.MexmlNetwork, "loss", loss)
     config = settings(encoders, train={"epochs": 3, "batch_size": 24}, loss={"diversity_from": 2})
     xmtc.train(small_corpus(), "mexml", config, dev=small_corpus())
     assert seen == [False, False, True]

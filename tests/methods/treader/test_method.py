@@ -18,7 +18,7 @@ from xmtc.core.progress import Progress  # noqa: E402
 from xmtc.features.tokens import tokenize  # noqa: E402
 from xmtc.methods.treader import method as treader  # noqa: E402
 from xmtc.neural import trainer  # noqa: E402
-from xmtc.neural.batches import collate  # noqa: E402
+from xmtc.neural.batches import Inputs  # noqa: E402
 
 TOPICS = ["sugar", "fish", "steel", "milk", "wine", "coal", "grain", "silk", "salt", "oil"]
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -128,11 +128,11 @@ def test_dev_documents_are_not_among_the_neighbours(settings, monkeypatch):
 def test_loss_against_loops(model):
     corpus = documents(6, seed=9)
     tokens = model.read(corpus.texts)
-    batch = collate(range(6), tokens, model.network.encoder.layout, corpus.align(model.labels).Y)
+    batch = Inputs(tokens, model.network.encoder.layout).collate(range(6), corpus.align(model.labels).Y)
     total, count = model.network.loss(batch)
     expected = 0.0
     for i in range(6):
-        alone = collate([i], tokens, model.network.encoder.layout)
+        alone = Inputs(tokens, model.network.encoder.layout).collate([i])
         for label in range(model.labels.n_labels):
             logit = model.network.score(alone, label).item()
             right = label in batch.positives[batch.starts[i] : batch.starts[i + 1]].tolist()
@@ -152,7 +152,7 @@ def test_votes_of_the_scope_against_loops(settings, tmp_path):
     ranking = model.rank(corpus.texts, model.labels.n_labels)
     voted = 0
     for i in range(6):
-        alone = collate([i], tokens, network.encoder.layout)
+        alone = Inputs(tokens, network.encoder.layout).collate([i])
         weights = dict(zip(*(values.tolist() for values in tokens.scopes[i]), strict=True))
         text = network._read(alone)
         expected = []

@@ -13,7 +13,7 @@ from tests.neural.toys import LAYOUT
 from xmtc.features.tokens import Tokens
 from xmtc.methods.treader.reading import Attention, Branch, DualReader, PoolConfig, ReaderConfig, Reading, ScopeReader
 from xmtc.methods.treader.scopes import Scopes
-from xmtc.neural.batches import Batch, collate
+from xmtc.neural.batches import Batch, Inputs
 
 WIDTH, HEADS, LENGTH, M = 12, 3, 6, 4
 READINGS: list[Reading] = ["none", "mmhsa+r", "mhsa+r", "mhsa+r+mmhsa", "mmhsa+mhsa", "mmhsa+r+mhsa"]
@@ -188,7 +188,7 @@ def batch(rows: list[int]) -> Batch:
     weights = np.array([weight for scope in SCOPES for _, weight in scope], np.float32)
     scopes = Scopes(entries, weights, np.cumsum([0, *map(len, SCOPES)]))
     tokens = Tokens(np.arange(1, 9, dtype=np.int32), np.arange(0, 10, 2), scopes)
-    return collate(rows, tokens, LAYOUT)
+    return Inputs(tokens, LAYOUT).collate(rows)
 
 
 @pytest.mark.parametrize("sparse", [True, False])
@@ -237,5 +237,5 @@ def test_batches_carry_scopes() -> None:
     assert found.scope_starts.tolist() == [0, 2, 2, 5]
     moved = found.to(torch.device("cpu"))
     assert torch.equal(moved.scope, found.scope)
-    plain = collate([0], Tokens(np.array([1], np.int32), np.array([0, 1])), LAYOUT)
+    plain = Inputs(Tokens(np.array([1], np.int32), np.array([0, 1])), LAYOUT).collate([0])
     assert plain.to(torch.device("cpu")).scope is None

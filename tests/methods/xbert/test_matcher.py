@@ -24,7 +24,7 @@ from xmtc.methods.xbert.matcher import (
 from xmtc.methods.xbert.matcher_training import cluster_scorer
 from xmtc.methods.xbert.matching import transform_scores
 from xmtc.methods.xbert.xttention import Xttention, XttentionConfig
-from xmtc.neural.batches import collate
+from xmtc.neural.batches import Inputs
 from xmtc.neural.encoder import EncoderConfig, load_encoder
 
 TARGETS = sp.csr_matrix(
@@ -60,7 +60,7 @@ def case(request, folder_of):
 def test_loss_against_a_loop(case, loss):
     build, tokens, layout = case
     network = build(loss)
-    batch = collate(range(len(TEXTS)), tokens, layout, TARGETS)
+    batch = Inputs(tokens, layout).collate(range(len(TEXTS)), TARGETS)
     with torch.no_grad():
         total, count = network.loss(batch)
         scores = network.output(network.embed(batch)).tolist()
@@ -81,7 +81,7 @@ def test_one_pass_gives_clusters_and_vectors(case):
     found, vectors = NeuralMatcher(network, "l2-hinge", False, True).match(None, tokens, 2)
     assert sum(passes) == len(TEXTS)
     with torch.no_grad():
-        batch = collate(range(len(TEXTS)), tokens, layout)
+        batch = Inputs(tokens, layout).collate(range(len(TEXTS)))
         expected = network.embed(batch).numpy()
         raw = network.output(network.embed(batch)).numpy()
     np.testing.assert_allclose(vectors, expected, atol=1e-5)

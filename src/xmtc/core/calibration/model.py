@@ -1,4 +1,7 @@
-"""A model with its calibration: ranks as the model does, and says how likely each label is."""
+"""A model with its calibration: ranks as the model does, and adds how likely each label is.
+
+A model and a calibration, or the folder that holds both, enter; a model whose rankings have probabilities leaves.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,7 @@ def calibration_of(model: Model) -> Calibration | None:
 
 
 def find_threshold(model: Model, target: str, k: int = DEPTH) -> Threshold:
-    """Return the probability from which labels reach a target on the documents of calibration, at most k a document.
+    """Return the threshold that reaches a target on the documents of calibration, with at most k labels per document.
 
     target: "precision=0.9" (of all labels given), "recall=0.8" (of all true labels) or "f1" (the best there is).
     """

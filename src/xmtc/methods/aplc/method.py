@@ -78,7 +78,7 @@ class RateConfig(Settings):
     decay: float = Field(0.0, ge=0, description="weight decay, of all but biases and norms")
 
 
-class Config(NeuralConfig):
+class AplcConfig(NeuralConfig):
     """Settings of APLC-XLNet."""
 
     encoder: AplcEncoderConfig = Field(default_factory=AplcEncoderConfig)
@@ -98,7 +98,7 @@ class AplcDetails(Details):
 class AplcNetwork(Network):
     """Encoder, hidden layer, APLC."""
 
-    def __init__(self, encoder: Encoder, config: Config, bands: Partition) -> None:
+    def __init__(self, encoder: Encoder, config: AplcConfig, bands: Partition) -> None:
         super().__init__()
         head = config.head
         self.encoder = encoder
@@ -133,16 +133,16 @@ class AplcNetwork(Network):
         return hidden
 
 
-class AplcMethod(Method[Config]):
+class AplcMethod(Method[AplcConfig]):
     """Train and load APLC-XLNet models."""
 
     name = METHOD
-    Config = Config
+    Config = AplcConfig
 
     def train(
         self,
         corpus: Corpus,
-        config: Config,
+        config: AplcConfig,
         *,
         dev: Corpus | None = None,
         seed: int = 0,
@@ -161,14 +161,14 @@ class AplcMethod(Method[Config]):
 
     def load(self, reader: FolderReader) -> NeuralModel[AplcNetwork]:
         """Rebuild a model from its folder; neither hub nor cache is needed."""
-        manifest, config, labels = reader.open(Config, AplcDetails)
+        manifest, config, labels = reader.open(AplcConfig, AplcDetails)
         encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder)
         bands = read_partition(reader, "head.band_of", len(manifest.details.bands))
         network = AplcNetwork(encoder, config, bands)
         load_weights(network, reader)
         return NeuralModel(manifest, labels, network, tokenizer)
 
-    def uses_dev(self, config: Config) -> bool:
+    def uses_dev(self, config: AplcConfig) -> bool:
         """Return True: dev documents choose the epoch."""
         return True
 
@@ -223,15 +223,15 @@ def _check_proportions(proportions: list[float], n_labels: int) -> list[int]:
     return ends
 
 
-def _text_width(encoder: Encoder, config: Config) -> int:
+def _text_width(encoder: Encoder, config: AplcConfig) -> int:
     return encoder.width * (1 + config.encoder.mean)
 
 
-def _hidden_width(encoder: Encoder, config: Config) -> int:
+def _hidden_width(encoder: Encoder, config: AplcConfig) -> int:
     return config.head.width or encoder.width
 
 
-def _head_size(config: Config, encoder: Encoder, sizes: list[int]) -> HeadSize:
+def _head_size(config: AplcConfig, encoder: Encoder, sizes: list[int]) -> HeadSize:
     width = _hidden_width(encoder, config)
     narrow = tail_widths(width, config.head.q, len(sizes) - 1)
     if narrow and narrow[-1] < 2:  # a LayerNorm of one number is constant
@@ -248,7 +248,7 @@ def _head_size(config: Config, encoder: Encoder, sizes: list[int]) -> HeadSize:
     )
 
 
-def _groups(network: AplcNetwork, config: Config) -> list[Group]:
+def _groups(network: AplcNetwork, config: AplcConfig) -> list[Group]:
     """Discriminative fine-tuning (section 4.1): each module has its own rate."""
     rate = config.rate
     parts = ((network.encoder, rate.encoder), (network.hidden, rate.hidden), (network.head, rate.aplc))

@@ -84,7 +84,7 @@ class RateConfig(Settings):
     decay: float = Field(0.01, ge=0, description="weight decay, of all but biases and norms")
 
 
-class Config(NeuralConfig):
+class LightxmlConfig(NeuralConfig):
     """Settings of LightXML."""
 
     encoder: LightEncoderConfig = Field(default_factory=LightEncoderConfig)
@@ -109,7 +109,7 @@ class LightxmlDetails(Details):
 class LightxmlNetwork(Network):
     """Encoder, dropout, head. `stage` says what learns: all at once, or for static negatives recall, then ranking."""
 
-    def __init__(self, encoder: Encoder, config: Config, n_labels: int, partition: Partition | None) -> None:
+    def __init__(self, encoder: Encoder, config: LightxmlConfig, n_labels: int, partition: Partition | None) -> None:
         super().__init__()
         self.encoder = encoder
         self.n_cls, self.width = _text_shape(encoder, config)
@@ -194,16 +194,16 @@ class LightxmlNetwork(Network):
         return torch.cat(parts, dim=1)
 
 
-class LightxmlMethod(Method[Config]):
+class LightxmlMethod(Method[LightxmlConfig]):
     """Train and load LightXML models."""
 
     name = METHOD
-    Config = Config
+    Config = LightxmlConfig
 
     def train(
         self,
         corpus: Corpus,
-        config: Config,
+        config: LightxmlConfig,
         *,
         dev: Corpus | None = None,
         seed: int = 0,
@@ -233,7 +233,7 @@ class LightxmlMethod(Method[Config]):
 
     def load(self, reader: FolderReader) -> NeuralModel[LightxmlNetwork]:
         """Rebuild a model from its folder; neither hub nor cache is needed."""
-        manifest, config, labels = reader.open(Config, LightxmlDetails)
+        manifest, config, labels = reader.open(LightxmlConfig, LightxmlDetails)
         encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder)
         n_clusters = manifest.details.clusters
         partition = None if n_clusters is None else read_partition(reader, "head.clusters.cluster_of", n_clusters)
@@ -241,12 +241,12 @@ class LightxmlMethod(Method[Config]):
         load_weights(network, reader)
         return NeuralModel(manifest, labels, network, tokenizer)
 
-    def uses_dev(self, config: Config) -> bool:
+    def uses_dev(self, config: LightxmlConfig) -> bool:
         """Return True: dev documents choose the epoch."""
         return True
 
 
-def _text_shape(encoder: Encoder, config: Config) -> tuple[int, int]:
+def _text_shape(encoder: Encoder, config: LightxmlConfig) -> tuple[int, int]:
     """Layers whose [CLS] is read, and the width of a text's vector."""
     n_cls = config.encoder.cls_layers or min(5, encoder.n_layers)
     if n_cls > encoder.n_layers:
@@ -254,7 +254,7 @@ def _text_shape(encoder: Encoder, config: Config) -> tuple[int, int]:
     return n_cls, encoder.width * (n_cls + config.encoder.mean)
 
 
-def _head_size(config: Config, width: int, n_labels: int, partition: Partition | None) -> HeadSize:
+def _head_size(config: LightxmlConfig, width: int, n_labels: int, partition: Partition | None) -> HeadSize:
     if partition is None:
         advice = "rank by clusters (head.mode=large), or read fewer layers (encoder.cls_layers)"
         return HeadSize((width + 1) * n_labels, 0, 3 * n_labels, advice)
@@ -268,7 +268,9 @@ def _head_size(config: Config, width: int, n_labels: int, partition: Partition |
     )
 
 
-def _fit(network: LightxmlNetwork, ready: Prepared[Config], config: Config, partial: Path | None) -> list[Epoch]:
+def _fit(
+    network: LightxmlNetwork, ready: Prepared[LightxmlConfig], config: LightxmlConfig, partial: Path | None
+) -> list[Epoch]:
     """Train in one stage, or with static negatives in two of half the epochs each."""
     static = isinstance(network.head, ClusterHead) and config.head.negatives != "dynamic"
     curve: list[Epoch] = []
@@ -296,7 +298,7 @@ def _share(config: TrainConfig, stage: Stage) -> TrainConfig:
     )
 
 
-def _groups(network: LightxmlNetwork, config: Config) -> list[Group]:
+def _groups(network: LightxmlNetwork, config: LightxmlConfig) -> list[Group]:
     """The stage's parameters: decay on all but biases and norms, the label table row by row."""
     head, rate = network.head, config.rate
     table: list[nn.Parameter] = []

@@ -21,19 +21,19 @@ from xmtc.features.label_vectors import pifa
 from xmtc.features.tfidf import Tfidf, fit_transform_leniently
 from xmtc.linear.chunks import LinearTree
 from xmtc.linear.tree import train_tree
-from xmtc.methods.linear.model import METHOD, Config, LinearDetails, LinearModel
+from xmtc.methods.linear.model import METHOD, LinearConfig, LinearDetails, LinearModel
 
 
-class LinearMethod(Method[Config], Updatable[LinearModel]):
+class LinearMethod(Method[LinearConfig], Updatable[LinearModel]):
     """Train, load and update linear models."""
 
     name = METHOD
-    Config = Config
+    Config = LinearConfig
 
     def train(
         self,
         corpus: Corpus,
-        config: Config,
+        config: LinearConfig,
         *,
         dev: Corpus | None = None,
         seed: int = 0,
@@ -69,7 +69,7 @@ class LinearMethod(Method[Config], Updatable[LinearModel]):
 
     def load(self, reader: FolderReader) -> LinearModel:
         """Rebuild a model from its folder; weights stay on disk, mapped into memory."""
-        manifest, config, labels = reader.open(Config, LinearDetails)
+        manifest, config, labels = reader.open(LinearConfig, LinearDetails)
         words = reader.arrays("tfidf")
         shapes = manifest.details.trees
         return LinearModel(
@@ -80,7 +80,7 @@ class LinearMethod(Method[Config], Updatable[LinearModel]):
             tuple(LinearTree.restore(reader.arrays(f"tree-{i}"), shape) for i, shape in enumerate(shapes)),
         )
 
-    def uses_dev(self, config: Config) -> bool:
+    def uses_dev(self, config: LinearConfig) -> bool:
         """Return False: nothing is chosen by dev documents."""
         return False
 

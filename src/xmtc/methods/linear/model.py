@@ -29,7 +29,7 @@ METHOD = "linear"
 _WIDTH = 100  # labels that each of several trees puts forward
 
 
-class Config(Settings):
+class LinearConfig(Settings):
     """Settings of the linear method."""
 
     tfidf: TfidfConfig = Field(default_factory=TfidfConfig)
@@ -66,7 +66,7 @@ class LinearModel:
     """A trained linear model; see `xmtc.core.model.Model`."""
 
     manifest: Manifest[LinearDetails]
-    config: Config
+    config: LinearConfig
     labels: LabelSet
     tfidf: Tfidf | None  # None if trained on features
     trees: tuple[LinearTree, ...]

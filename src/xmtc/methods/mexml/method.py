@@ -89,7 +89,7 @@ class RateConfig(Settings):
     decay: float = Field(0.0, ge=0, description="weight decay, of all but biases and norms")
 
 
-class Config(NeuralConfig):
+class MexmlConfig(NeuralConfig):
     """Settings of ME-XML."""
 
     experts: tuple[str, ...] = Field(
@@ -105,7 +105,7 @@ class Config(NeuralConfig):
     rate: RateConfig = Field(default_factory=RateConfig)
 
     @model_validator(mode="after")
-    def _check(self) -> Config:
+    def _check(self) -> MexmlConfig:
         if not self.experts:
             raise ConfigError("experts is empty; name one or more, such as A-first and D-last")
         for name in self.experts:
@@ -146,7 +146,7 @@ class MexmlNetwork(Network):
 
     counts: Tensor  # (L,) training documents of each label; only the diversity loss asks
 
-    def __init__(self, encoder: Encoder, config: Config, n_labels: int, partition: Partition | None) -> None:
+    def __init__(self, encoder: Encoder, config: MexmlConfig, n_labels: int, partition: Partition | None) -> None:
         super().__init__()
         self.encoder = encoder
         self.config = config
@@ -231,16 +231,16 @@ class MexmlNetwork(Network):
         return [expert(encoded, labels) for expert in self.experts]
 
 
-class MexmlMethod(Method[Config]):
+class MexmlMethod(Method[MexmlConfig]):
     """Train and load ME-XML models."""
 
     name = METHOD
-    Config = Config
+    Config = MexmlConfig
 
     def train(
         self,
         corpus: Corpus,
-        config: Config,
+        config: MexmlConfig,
         *,
         dev: Corpus | None = None,
         seed: int = 0,
@@ -277,7 +277,7 @@ class MexmlMethod(Method[Config]):
 
     def load(self, reader: FolderReader) -> NeuralModel[MexmlNetwork]:
         """Rebuild a model from its folder; neither hub nor cache is needed."""
-        manifest, config, labels = reader.open(Config, MexmlDetails)
+        manifest, config, labels = reader.open(MexmlConfig, MexmlDetails)
         encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder)
         n_clusters = manifest.details.clusters
         partition = None if n_clusters is None else read_partition(reader, "shortlist.clusters.cluster_of", n_clusters)
@@ -285,12 +285,12 @@ class MexmlMethod(Method[Config]):
         load_weights(network, reader)
         return NeuralModel(manifest, labels, network, tokenizer)
 
-    def uses_dev(self, config: Config) -> bool:
+    def uses_dev(self, config: MexmlConfig) -> bool:
         """Return True: dev documents choose the epoch."""
         return True
 
 
-def _groups(network: MexmlNetwork, config: Config) -> list[Group]:
+def _groups(network: MexmlNetwork, config: MexmlConfig) -> list[Group]:
     """Three rates: encoder, queries, all else; queries row by row where only a shortlist's are touched."""
     rate = config.rate
     outputs: list[nn.Module] = [expert for expert in network.experts if isinstance(expert, DocumentExpert)]

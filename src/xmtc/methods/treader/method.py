@@ -27,7 +27,7 @@ from xmtc.features.label_vectors import pifa
 from xmtc.features.tfidf.once import fit_transform_once
 from xmtc.features.words import UNKNOWN, Words, word_vectors
 from xmtc.methods.treader.model import TaughtModel
-from xmtc.methods.treader.network import Config, TreaderDetails, TreaderNetwork
+from xmtc.methods.treader.network import TreaderConfig, TreaderDetails, TreaderNetwork
 from xmtc.methods.treader.scopes import ScopeConfig, check_hierarchy, describe_entries
 from xmtc.methods.treader.teacher import ByEncoder, ByTfidf, ByWords, Comparer, Teacher
 from xmtc.methods.treader.word_encoder import WordEncoder, WordTokenizer
@@ -41,16 +41,16 @@ from xmtc.neural.prepare import Prepared, prepare
 METHOD = "treader"
 
 
-class TreaderMethod(Method[Config]):
+class TreaderMethod(Method[TreaderConfig]):
     """Train and load TReaderXML models."""
 
     name = METHOD
-    Config = Config
+    Config = TreaderConfig
 
     def train(
         self,
         corpus: Corpus,
-        config: Config,
+        config: TreaderConfig,
         *,
         dev: Corpus | None = None,
         seed: int = 0,
@@ -88,7 +88,7 @@ class TreaderMethod(Method[Config]):
 
     def load(self, reader: FolderReader) -> TaughtModel:
         """Rebuild a model from its folder; neither training data nor hub nor cache is needed."""
-        manifest, config, labels = reader.open(Config, TreaderDetails)
+        manifest, config, labels = reader.open(TreaderConfig, TreaderDetails)
         encoder: Encoder
         tokenizer: Tokenizer
         if config.text == "words":
@@ -104,12 +104,12 @@ class TreaderMethod(Method[Config]):
         load_weights(network, reader)
         return TaughtModel(manifest, labels, network, tokenizer, teacher)
 
-    def uses_dev(self, config: Config) -> bool:
+    def uses_dev(self, config: TreaderConfig) -> bool:
         """Return True: dev documents choose the epoch."""
         return True
 
 
-def _fit_words(corpus: Corpus, config: Config, seed: int, progress: Progress) -> tuple[Encoder, Tokenizer]:
+def _fit_words(corpus: Corpus, config: TreaderConfig, seed: int, progress: Progress) -> tuple[Encoder, Tokenizer]:
     """The words of texts and label names, with their vectors."""
     progress.stage("counting words")
     words = Words.fit(chain(corpus.texts or (), describe_entries(corpus.labels)), config.words)
@@ -126,7 +126,7 @@ def _tell_hierarchy(labels: LabelSet, scope: ScopeConfig, progress: Progress) ->
         progress.say(f"the labels have no hierarchy: {told}")
 
 
-def _read_descriptions(ready: Prepared[Config], config: Config) -> NDArray[np.int64]:
+def _read_descriptions(ready: Prepared[TreaderConfig], config: TreaderConfig) -> NDArray[np.int64]:
     """(entries, m): the first words of every entry's description, −1 after its end."""
     m, corpus = config.reader.description_words, ready.corpus
 
@@ -153,7 +153,7 @@ def _lines(texts: Sequence[str]) -> list[str]:
     return list(Texts.pack(texts))  # packed: tokenizers refuse lone surrogates
 
 
-def _build_comparer(ready: Prepared[Config], config: Config) -> Comparer:
+def _build_comparer(ready: Prepared[TreaderConfig], config: TreaderConfig) -> Comparer:
     kind = config.neighbours.vectors
     if kind == "tfidf":
         return ByTfidf(fit_transform_once(Texts.pack(ready.corpus.texts or ()), config.tfidf, ready.progress)[0])
@@ -165,7 +165,7 @@ def _build_comparer(ready: Prepared[Config], config: Config) -> Comparer:
     return ByWords(table)
 
 
-def _head_size(network: TreaderNetwork, config: Config) -> HeadSize:
+def _head_size(network: TreaderNetwork, config: TreaderConfig) -> HeadSize:
     """All but word vectors or encoder."""
     places = config.words.max_words if config.text == "words" else config.encoder.max_length
     places += config.reader.description_words if config.reader.teacher else 0
@@ -179,7 +179,7 @@ def _head_size(network: TreaderNetwork, config: Config) -> HeadSize:
     )
 
 
-def _groups(network: TreaderNetwork, config: Config) -> list[Group]:
+def _groups(network: TreaderNetwork, config: TreaderConfig) -> list[Group]:
     """One rate for word vectors, row by row, or for the encoder; one for all the rest."""
     rate, encoder = config.rate, network.encoder
     if isinstance(encoder, WordEncoder):

@@ -65,7 +65,7 @@ class RateConfig(Settings):
     decay: float = Field(0.0, ge=0, description="weight decay, of all but word vectors, biases and norms")
 
 
-class Config(NeuralConfig):
+class TreaderConfig(NeuralConfig):
     """Settings of TReaderXML."""
 
     text: Literal["words", "encoder"] = Field("words", description="word vectors; or an encoder's last layer")
@@ -90,7 +90,7 @@ class TreaderNetwork(Network):
     """Words or encoder, scope, dual reader, output layer; without `descriptions` there is no teacher."""
 
     def __init__(
-        self, encoder: Encoder, config: Config, n_labels: int, descriptions: NDArray[np.integer] | None
+        self, encoder: Encoder, config: TreaderConfig, n_labels: int, descriptions: NDArray[np.integer] | None
     ) -> None:
         super().__init__()
         self.encoder = encoder

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from xmtc.methods.treader.inputs import TaughtBatch
+from xmtc.neural.batches import Batch
 from xmtc.neural.heads import FlatHead, bce_of_positives, best_labels
 
 # documents and labels, and what is added to their logits
@@ -17,7 +18,7 @@ Votes: TypeAlias = tuple[Tensor, Tensor, Tensor]
 class VotingHead(FlatHead):
     """One linear layer over all labels, to whose logits votes are added where there are any."""
 
-    def voted_loss(self, text: Tensor, batch: TaughtBatch, votes: Votes | None) -> Tensor:
+    def voted_loss(self, text: Tensor, batch: Batch, votes: Votes | None) -> Tensor:
         """Σ over all (document, label) of BCE."""
         return bce_of_positives(self._logits(text, votes), batch)
 

@@ -6,7 +6,6 @@ and seeds; they share TF-IDF and tokens, are trained one after another, and lie 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -83,7 +82,7 @@ class XbertTrainConfig(TrainConfig):
     warmup: float = Field(0.2, ge=0, lt=1, description="share of the steps in which the rates rise from 0")
 
 
-class Config(NeuralConfig):
+class XbertConfig(NeuralConfig):
     """Settings of X-BERT."""
 
     encoder: PooledEncoderConfig = Field(default_factory=PooledEncoderConfig)
@@ -100,16 +99,16 @@ class Config(NeuralConfig):
     train: XbertTrainConfig = Field(default_factory=XbertTrainConfig)
 
 
-class XbertMethod(Method[Config]):
+class XbertMethod(Method[XbertConfig]):
     """Train and load X-BERT models."""
 
     name = METHOD
-    Config = Config
+    Config = XbertConfig
 
     def train(
         self,
         corpus: Corpus,
-        config: Config,
+        config: XbertConfig,
         *,
         dev: Corpus | None = None,
         seed: int = 0,
@@ -132,13 +131,13 @@ class XbertMethod(Method[Config]):
         details_of_all = XbertDetails(
             features=begun.features, dev=begun.dev, members=known, clusters=run.n_clusters, curve=known[0].curve
         )
-        manifest = replace(run.manifest, details=details_of_all)
+        manifest = run.manifest.with_details(details_of_all)
         shared = (corpus.labels, run.tfidf, run.reader, tuple(members))
         return StagedModel(manifest, *shared, config.search, config.ensemble)
 
     def load(self, reader: FolderReader) -> StagedModel:
         """Rebuild a model from its folder; neither hub nor cache is needed."""
-        manifest, config, labels = reader.open(Config, XbertDetails)
+        manifest, config, labels = reader.open(XbertConfig, XbertDetails)
         neural = config.match.kind != "linear"
         text_reader = load_reader(reader, config.match, config.encoder, config.words) if neural else None
         members = []
@@ -158,7 +157,7 @@ class XbertMethod(Method[Config]):
         shared = (labels, tfidf, text_reader, tuple(members))
         return StagedModel(manifest, *shared, config.search, config.ensemble)
 
-    def uses_dev(self, config: Config) -> bool:
+    def uses_dev(self, config: XbertConfig) -> bool:
         """Say whether dev chooses the best epoch: a linear matcher has none."""
         return config.match.kind != "linear"
 
@@ -169,7 +168,7 @@ class _Run:
     def __init__(
         self,
         corpus: Corpus,
-        config: Config,
+        config: XbertConfig,
         kinds: list[VectorKind],
         dev: Corpus | None,
         seed: int,
@@ -309,14 +308,14 @@ class _Run:
         return body
 
 
-def _linear(tree: LinearTree, config: Config) -> LinearMatcher:
+def _linear(tree: LinearTree, config: XbertConfig) -> LinearMatcher:
     """A linear matcher; what it learnt are margins, also where probabilities of clusters stand beside them."""
     beside = config.match.kind != "linear" and config.match.loss == "bce"
     search = config.search.model_copy(update={"cluster": "l2-hinge"}) if beside else config.search
     return LinearMatcher(tree, search)
 
 
-def _join(network: ClusterMatcher | None, linear: LinearMatcher | None, config: Config) -> Matcher:
+def _join(network: ClusterMatcher | None, linear: LinearMatcher | None, config: XbertConfig) -> Matcher:
     """The matcher of a member, of the parts that it has."""
     if network is None:
         assert linear is not None  # settings give a member one part at least

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from xmtc.core.config import build
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError
 from xmtc.core.labels import LabelSet
-from xmtc.core.metrics import Propensity, collect, evaluate, inverse_propensity
+from xmtc.core.metrics import Propensity, collect, dev_scorer, evaluate, find_right, inverse_propensity
 from xmtc.core.ranking import Ranking
 
 GOLDEN = json.loads(Path(__file__).with_name("golden_metrics.json").read_text(encoding="utf-8"))
@@ -184,16 +183,6 @@ def test_both_psndcg_variants_by_hand():
     assert report["PSnDCG@3"] != pytest.approx(report["PSnDCG-rows@3"])
 
 
-def test_inverse_propensity():
-    counts = np.array([0, 1, 10, 1000])
-    expected = [1 + (math.log(5000) - 1) * 2.5**0.55 * (count + 1.5) ** -0.55 for count in counts]
-    assert inverse_propensity(counts, 5000) == pytest.approx(expected)
-    assert inverse_propensity(counts, 5000, Propensity(A=0.5, B=0.4))[0] == pytest.approx(
-        1 + (math.log(5000) - 1) * 1.4**0.5 * 0.4**-0.5
-    )
-    assert (inverse_propensity(counts, 1) == 1).all()  # one training document: never below 1
-
-
 def test_bin_bounds_and_empty_bins():
     counts = np.array([0, 1, 20, 21, 100])
     truth = [[0, 1, 2, 3, 4]]
@@ -305,7 +294,26 @@ def test_mistakes_are_one_line(error, words, change):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("values", [(-1, 1.5), (0.5, 0), (math.nan, 1), (0.5, math.inf)])
-def test_bad_propensity(values):
-    with pytest.raises(ConfigError, match=r"setting '[AB]': .*; got"):
-        build(Propensity, dict(zip("AB", values, strict=True)))
+def test_right_labels_are_found_in_a_truth_in_any_order():
+    ranking = as_ranking([[0, 1], [0, 1], [2]])
+    truth = sp.csr_matrix((np.ones(4), np.array([2, 0, 1, 2]), np.array([0, 2, 3, 4])), shape=(3, 3))
+    assert not truth.has_sorted_indices
+    assert find_right(ranking, truth).tolist() == [[True, False], [False, True], [True, False]]
+    assert not find_right(ranking, sp.csr_matrix((3, 3))).any()
+
+
+def test_a_dev_scorer_gives_what_evaluate_gives():
+    truth, lists, counts = random_case(5)
+    matrix, ranking = truth_matrix(truth, 30), as_ranking(lists)
+    report = evaluate(ranking, matrix, label_set(counts), 700, propensity=Propensity(A=0.6, B=2.6))
+    for metric in ("P@1", "PSP@5", "macro-F@5/few"):
+        assert dev_scorer(matrix, counts, 700, metric, Propensity(A=0.6, B=2.6))(ranking) == report[metric]
+    clusters = evaluate(ranking, matrix, label_set(np.ones(30, dtype=np.int64)), 40)
+    assert dev_scorer(matrix, np.ones(30, dtype=np.int64), 40, "nDCG@5")(ranking) == clusters["nDCG@5"]
+
+
+def test_a_dev_scorer_refuses_at_once_what_it_cannot_score():
+    with pytest.raises(ConfigError, match=r"train\.metric: no metric 'PSP@4'\. Did you mean 'PSP@"):
+        dev_scorer(truth_matrix([[0]], 3), np.ones(3), 10, "PSP@4")
+    with pytest.raises(DataError, match="the corpus is empty"):
+        dev_scorer(truth_matrix([], 3), np.ones(3), 10, "P@1")
