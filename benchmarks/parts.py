@@ -20,7 +20,7 @@ from xmtc.api import read_corpus
 from xmtc.core.corpus import Corpus
 from xmtc.core.labels import LabelSet
 from xmtc.core.texts import Texts
-from xmtc.data.read import splits
+from xmtc.data import splits
 
 HELD_OUT = {"fraction": 0.05, "most": 4000, "seed": 0}
 _NOTE = "dev was held out of train, and no method, linear included, trains on it; the dev ranking says which rows"

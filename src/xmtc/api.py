@@ -30,7 +30,7 @@ from xmtc.core.ranking import Ranking
 from xmtc.core.run_folder import check_out, drop_unbegun, partial_folder
 from xmtc.core.steering import suggest
 from xmtc.core.storage import FolderReader, check_addable, check_target
-from xmtc.data.read import read_corpus
+from xmtc.data import read_corpus
 
 __all__ = [
     "METHODS",

@@ -13,7 +13,7 @@ from xmtc import __version__
 from xmtc.app.cli import commands
 from xmtc.catalogue import METHODS
 from xmtc.core.errors import DataError
-from xmtc.data.gather import DataWarning
+from xmtc.data import DataWarning
 
 COMMAND = [sys.executable, "-m", "xmtc"]
 ALL = [

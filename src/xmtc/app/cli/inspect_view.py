@@ -15,7 +15,7 @@ from xmtc.app.cli.console import json_line, megabytes, one_line, out
 from xmtc.app.cli.tables import BIN_TITLES
 from xmtc.core.calibration.model import calibration_of
 from xmtc.core.model import Model
-from xmtc.data.describe import Description, SplitFigures
+from xmtc.data import Description, SplitFigures
 
 _FIGURES = {  # field of a split → what it is called
     "documents": "documents",

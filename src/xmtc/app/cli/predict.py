@@ -130,7 +130,7 @@ def check_utf8(text: str, name: str) -> None:
 
 def _batches(model: Model, source: list[str] | str) -> Iterator[_Batch]:
     from xmtc import api
-    from xmtc.data.documents import iter_documents, iter_features
+    from xmtc.data import iter_documents, iter_features
 
     width = api.n_features(model)
     if width is not None and (isinstance(source, list) or source == "-"):

@@ -19,7 +19,7 @@ from xmtc.app.report.markup import Content, Html, details, join, table, tag
 from xmtc.core.labels import LabelSet
 from xmtc.core.metrics import BIN_STARTS, BINS
 from xmtc.core.model import Model
-from xmtc.data.describe import zipf_points
+from xmtc.data import zipf_points
 
 BIN_SCORES = ("macro-P", "macro-R", "macro-F", "coverage")
 
