@@ -21,7 +21,7 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.held_out import DEV_FRACTION, DEV_LIMIT
 from xmtc.core.labels import LabelSet
 from xmtc.core.texts import Texts
-from xmtc.data.read import splits
+from xmtc.data import splits
 
 HELD_OUT = {"fraction": DEV_FRACTION, "most": DEV_LIMIT, "seed": 0}
 _NOTE = "dev was held out of train, and no method, linear included, trains on it; the dev ranking says which rows"

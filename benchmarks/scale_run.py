@@ -17,7 +17,7 @@ from benchmarks.machine import Clock, folder_mb
 from benchmarks.process import Found, serve
 from xmtc import api
 from xmtc.core.corpus import Corpus
-from xmtc.data.synthetic import build_synthetic
+from xmtc.data import build_synthetic
 
 _RANKED, _ALONE = 5000, 500  # test documents that are ranked in batches, and one by one
 _LEAST_MB = 350  # what Python, numba and the label names need

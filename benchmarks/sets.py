@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.machine import ROOT
 from xmtc.core.errors import DataError
-from xmtc.data.pydocs import build_pydocs
+from xmtc.data import build_pydocs
 
 SETS = ("eurlex57k", "tate", "pydocs", "cooking")  # in the order of the tables
 BUILT = "pydocs"

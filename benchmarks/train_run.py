@@ -27,7 +27,7 @@ from xmtc.core.errors import XmtcError
 from xmtc.core.model import Model
 from xmtc.core.progress import SILENT
 from xmtc.core.ranking import Ranking
-from xmtc.data.read import splits
+from xmtc.data import splits
 from xmtc.methods.xbert.model import JointMatcher, StagedModel
 
 _ENCODERS = {

@@ -14,7 +14,7 @@ from benchmarks.machine import Clock, folder_mb
 from benchmarks.process import Found, serve
 from xmtc import api
 from xmtc.core.progress import Progress
-from xmtc.data.synthetic import build_synthetic
+from xmtc.data import build_synthetic
 
 _SETTINGS = {"cluster": {"vectors": ["pifa"]}, "match": {"kind": "linear"}}
 _RANKED, _ALONE = 2000, 500  # test documents that are ranked in batches, and one by one

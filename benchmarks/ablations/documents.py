@@ -10,7 +10,7 @@ from benchmarks.ablations.study import Documents
 from xmtc import api
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
-from xmtc.data.read import splits
+from xmtc.data import splits
 
 _SEED = 20210  # of the choice of documents; never the seed of a run
 

@@ -24,7 +24,7 @@ from xmtc.core.rank_corpus import n_features, rank_corpus, rank_in_stages
 from xmtc.core.ranking import Ranking
 from xmtc.core.run_folder import check_out, drop_unbegun, partial_folder
 from xmtc.core.storage import FolderReader, check_addable, check_target
-from xmtc.data.read import read_corpus
+from xmtc.data import read_corpus
 
 if TYPE_CHECKING:
     from xmtc.core.calibration import CalibratedModel, CurveMethod

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from xmtc.data import pydocs
+from xmtc.data import pydocs, read_corpus, splits
 from xmtc.data.pydocs import build_pydocs
-from xmtc.data.read import read_corpus, splits
 
 SOURCES = {
     "__init__.py": '"""The package."""',

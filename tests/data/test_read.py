@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from xmtc.data.read import LAYOUTS, detect, read_corpus, splits
+from xmtc.data import detect, read_corpus, splits
 
 GOOD = '{"text": "t", "labels": ["a"]}\n'
 
@@ -59,11 +59,6 @@ def test_half_a_split_says_which_file_is_missing(tmp_path: Path, refusal) -> Non
     (tmp_path / "tst_X_Xf.txt").touch()
     message = refusal(read_corpus, tmp_path, "test")
     assert message.endswith("it has train. It holds tst_X_Xf.txt but not tst_X_Y.txt: add that.")
-
-
-def test_layouts_have_names_of_their_own() -> None:
-    names = [layout.name for layout in LAYOUTS]
-    assert len(set(names)) == len(names)
 
 
 def test_native_wins_over_other_files_beside_it(tmp_path: Path) -> None:

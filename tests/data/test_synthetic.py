@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from xmtc.data import synthetic
-from xmtc.data.read import read_corpus
+from xmtc.data import read_corpus, synthetic
 from xmtc.data.synthetic import build_synthetic
 
 

@@ -2,15 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-import pytest
-import scipy.sparse as sp
-
 from xmtc.core.corpus import Corpus
 from xmtc.core.labels import Concept
-from xmtc.data.read import read_corpus
-from xmtc.data.rows import Row
-from xmtc.data.write import open_whole, write_native, write_rows
+from xmtc.data import read_corpus
+from xmtc.data.layouts.native import write_native
 
 CONCEPTS = [Concept("b", "Bee", ("B", "bee, the"), "an insect\u2028!", ("top",)), Concept("top", "Top"), Concept("u")]
 
@@ -34,31 +29,3 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 def test_no_labels_file_where_nothing_is_known(tmp_path: Path) -> None:
     write_native([("train", Corpus.from_lists(["t"], [["a"]]))], tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["train.jsonl"]
-
-
-def test_data_is_never_overwritten(tmp_path: Path, refusal) -> None:
-    (tmp_path / "train.jsonl").write_text("precious")
-    corpus = Corpus.from_lists(["t"], [["a"]])
-    assert refusal(write_native, [("train", corpus)], tmp_path).startswith(f"{tmp_path} is not empty")
-    assert "cannot make the folder" in refusal(write_native, [("train", corpus)], tmp_path / "train.jsonl" / "x")
-    assert (tmp_path / "train.jsonl").read_text() == "precious"
-
-
-def test_features_cannot_be_written_as_texts(tmp_path: Path, refusal) -> None:
-    corpus = Corpus.assemble([["a"]], X=sp.csr_matrix(np.ones((1, 2), np.float32)))
-    assert "features but no texts" in refusal(write_native, [("train", corpus)], tmp_path)
-
-
-def test_a_file_appears_whole_or_not_at_all(tmp_path: Path, refusal) -> None:
-    def rows():
-        yield Row(None, "t", ["a"])
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write_rows(tmp_path / "train.jsonl", rows())
-    assert list(tmp_path.iterdir()) == []
-    with open_whole(tmp_path / "a") as file:
-        file.write(b"x")
-        assert not (tmp_path / "a").exists()
-    assert (tmp_path / "a").read_bytes() == b"x"
-    assert refusal(write_rows, tmp_path / "no" / "a", []).startswith(f"cannot write {tmp_path / 'no' / 'a'}")

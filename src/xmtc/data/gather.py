@@ -1,4 +1,4 @@
-"""Gather: documents one by one → Corpus, with one warning for what was kept though it looks wrong.
+"""Gather: documents one by one → Corpus, with one warning of what looks wrong but was kept.
 
 Labels are numbered as they come, so that a corpus of any size holds each label string once.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import warnings
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,18 +18,16 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
 from xmtc.core.labels import Concept, LabelSet
 from xmtc.core.texts import Texts, TextsBuilder
-from xmtc.data.concepts import Described
-from xmtc.data.rows import Row
-
-NOTHING = Described()
+from xmtc.data.document import Document
+from xmtc.data.vocabulary import NOTHING, Described
 
 
 class DataWarning(UserWarning):
-    """Something in the data that was kept, but that its owner may want to know."""
+    """Warns of something in the data that looks wrong but was kept."""
 
 
 def gather(
-    rows: Iterable[Row],
+    documents: Iterable[Document],
     source: str,
     concepts: Iterable[Concept] = (),
     *,
@@ -36,23 +35,23 @@ def gather(
     X: sp.csr_matrix | None = None,
     kept: Mapping[str, int] | None = None,
 ) -> Corpus:
-    """Make a corpus of rows with texts, streaming; `source` names the file in errors.
+    """Make a corpus of documents with texts, streaming; `source` names the file in errors.
 
     `concepts` is what the layout's own files say of labels; a labels file or vocabulary, `known`, says it better.
-    `kept` counts what a warning shall tell besides; it is looked at when all rows are read.
+    `kept` counts what else to warn of; it is looked at when all documents are read.
     """
     texts, ids = TextsBuilder(), TextsBuilder()
     id_hashes = array("q")
     codes, ends = array("i"), array("q", [0])
     vocabulary: dict[str, int] = {}
     empty = 0
-    for row in rows:
-        empty += not row.text or row.text.isspace()
-        id = str(len(ids)) if row.id is None else row.id
+    for document in documents:
+        empty += not document.text or document.text.isspace()
+        id = str(len(ids)) if document.id is None else document.id
         id_hashes.append(hash(id))  # 8 bytes a document instead of a set of strings
         ids.append(id)
-        texts.append(row.text)
-        codes.extend([vocabulary.setdefault(label, len(vocabulary)) for label in row.labels])
+        texts.append(document.text)
+        codes.extend([vocabulary.setdefault(label, len(vocabulary)) for label in document.labels])
         ends.append(len(codes))
     return assemble(
         source,
@@ -70,6 +69,12 @@ def gather(
             **(kept or {}),
         },
     )
+
+
+def gather_file(files: tuple[Path, ...], known: Described, *, read: Callable[[Path], Iterable[Document]]) -> Corpus:
+    """Make a corpus of a split that is one file, of whose documents `read` gives one after the other."""
+    (path,) = files
+    return gather(read(path), str(path), known=known)
 
 
 def gather_features(
@@ -115,7 +120,7 @@ def assemble(
 ) -> Corpus:
     """Make a corpus whose document i has the labels `vocabulary[c]` for c in `codes[ends[i]:ends[i + 1]]`.
 
-    Every label of the vocabulary must occur. Refuses a corpus without labels; warns once of what `kept` counts.
+    Every label of the vocabulary must occur. Raises if no document has a label; warns once of what `kept` counts.
     """
     n = len(ends) - 1
     if n == 0:

@@ -1,9 +1,9 @@
 """Data sets of the Hugging Face hub, "hf:owner/name" → Corpus. Downloads data files; never runs code from the hub.
 
 Files are .parquet, .jsonl, .json (lines), .csv or .tsv with the columns `text` and `labels`, in the first of these
-formats that is there; their names or folders tell the split, as in data/train-00000-of-00002.parquet. Of a data set in
-several parts, one is "hf:owner/name/part", a folder. labels.jsonl or a vocabulary is read too, and so are the names
-that Parquet files give to labels that are numbers. What was downloaded once is read without a network afterwards.
+formats that is there; their names or folders contain the split, as in data/train-00000-of-00002.parquet. If a data set
+has several parts, "hf:owner/name/part" is one of them, a folder. labels.jsonl or a vocabulary is read too, and so are
+the names that Parquet files give to labels that are numbers. Files are downloaded once, and then read without network.
 """
 
 from __future__ import annotations
@@ -20,51 +20,49 @@ from typing import Any, NamedTuple
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError, nearest
 from xmtc.core.labels import Concept
-from xmtc.data.concepts import LABELS, Described
-from xmtc.data.gather import NOTHING, gather
-from xmtc.data.layouts import tables
-from xmtc.data.layouts.layout import Files, Layout, suffix
-from xmtc.data.layouts.native import iter_jsonl
-from xmtc.data.rows import Row
-from xmtc.data.skos import FORMATS
-from xmtc.data.vocabulary import read_vocabulary
+from xmtc.data.document import Document, read_jsonl
+from xmtc.data.files import suffix
+from xmtc.data.gather import gather
+from xmtc.data.layout import Files, Layout
+from xmtc.data.tables import read_table
+from xmtc.data.vocabulary import FILE_NAMES, NOTHING, Described, read_vocabulary
 
 PREFIX = "hf:"
 _PATIENCE = 10.0  # seconds that the hub may take to list the files of a data set
-_READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
-    ".parquet": tables.iter_rows,
-    ".jsonl": iter_jsonl,
-    ".json": iter_jsonl,
-    ".csv": tables.iter_rows,
-    ".tsv": tables.iter_rows,
+_READERS: dict[str, Callable[[Path], Iterator[Document]]] = {
+    ".parquet": read_table,
+    ".jsonl": read_jsonl,
+    ".json": read_jsonl,
+    ".csv": read_table,
+    ".tsv": read_table,
 }
-# the words of file and folder names that tell the split
+# split → words of the names of its files and folders
 _WORDS = {"train": {"train", "training"}, "dev": {"validation", "valid", "val", "dev"}, "test": {"test", "testing"}}
 
 
 def is_hub_name(source: str | Path) -> bool:
-    """Tell whether DATA is "hf:owner/name", and no file or folder that is called so."""
+    """Return whether this is "hf:owner/name" and not the name of a file or folder that exists."""
     return str(source).startswith(PREFIX) and not Path(source).exists()
 
 
 class Repository(NamedTuple):
-    """A data set of the hub and its files; without a network, those that the local cache has of it, in `folder`."""
+    """A data set of the hub and its files; without network, the files of it in the local cache, in `folder`."""
 
-    source: str  # what the user called it
+    source: str  # as the user wrote it
     name: str
     files: list[str]
     folder: Path | None
 
 
 def open_repository(source: str) -> tuple[Layout, Mapping[str, Files]]:
-    """Find the splits of "hf:owner/name" or "hf:owner/name/part"; nothing but the list of its files is fetched."""
+    """Find the splits of "hf:owner/name" or "hf:owner/name/part"; fetches nothing but the list of its files."""
     match = re.fullmatch(r"([\w.-]+/[\w.-]+)(/.*)?", source.removeprefix(PREFIX))
     if match is None:
         raise DataError(f"{source!r} does not name a data set; write hf:owner/name, as on the hub's page")
     part = (match[2] or "").strip("/")
     repository = _look_up(source, match[1])
     splits = _find_splits(repository.files, part, source)
-    beside = {str(PurePosixPath(part, name)) for name in (LABELS, *(f"labels{ending}" for ending in FORMATS))}
+    beside = {str(PurePosixPath(part, name)) for name in FILE_NAMES}
     vocabulary = next((file for file in repository.files if file.removesuffix(".gz") in beside), None)
     read = partial(_read, repository=repository, vocabulary=vocabulary)
     return Layout("hf", lambda path: {}, read), {split: splits[split] for split in _WORDS if split in splits}
@@ -75,12 +73,12 @@ def _read(files: Files, known: Described, repository: Repository, vocabulary: st
     paths = [_download(repository, file.as_posix()) for file in files]
     if known is NOTHING and vocabulary is not None:
         known = read_vocabulary(_download(repository, vocabulary))
-    rows = chain.from_iterable(map(_READERS[suffix(paths[0])], paths))
-    return gather(rows, repository.source, known=known, concepts=_class_names(paths[0]))
+    documents = chain.from_iterable(map(_READERS[suffix(paths[0])], paths))
+    return gather(documents, repository.source, known=known, concepts=_class_names(paths[0]))
 
 
 def _find_splits(files: list[str], part: str, source: str) -> dict[str, Files]:
-    """Files of each split, in the order of their names; of one format and one part."""
+    """Return the files of each split, in the order of their names; of one format and one part."""
     data = [PurePosixPath(file) for file in sorted(files) if suffix(Path(file)) in _READERS]
     parts = sorted({found for file in data if _split(file) and (found := _part(file))} - {""})
     if part and part not in parts:
@@ -105,17 +103,17 @@ def _find_splits(files: list[str], part: str, source: str) -> dict[str, Files]:
 
 
 def _split(file: PurePosixPath) -> str | None:
-    """The split that a file's name tells, or else the nearest folder's."""
+    """Return the split that a file's name contains, or else its nearest folder's."""
     for name in (file.name, *(parent.name for parent in file.parents)):
         words = set(re.split(r"[^a-z]+", name.lower()))
-        for split, telling in _WORDS.items():
-            if words & telling:
+        for split, known in _WORDS.items():
+            if words & known:
                 return split
     return None
 
 
 def _part(file: PurePosixPath) -> str:
-    """The folder of a file, without those that tell the split or are called data."""
+    """Return the folder of a file, without the folders that contain a split or are called data."""
     names = [name for name in file.parent.parts if name != "data" and not _split(PurePosixPath(name))]
     return "/".join(names)
 
@@ -125,7 +123,7 @@ def _shown(names: list[str]) -> str:
 
 
 def _class_names(path: Path) -> list[Concept]:
-    """Names of labels that are numbers, which the hub's own writer leaves in a Parquet file's header."""
+    """Return the names of labels that are numbers, which the hub's own writer puts into a Parquet file's header."""
     if suffix(path) != ".parquet":
         return []
     import pyarrow.parquet
@@ -137,11 +135,11 @@ def _class_names(path: Path) -> list[Concept]:
         names = feature.get("feature", feature)["names"]
         return [Concept(str(i), str(name)) for i, name in enumerate(names)]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pyarrow.ArrowException):
-        return []  # whatever is wrong with the file itself, its reader tells
+        return []  # whatever is wrong with the file itself, its reader reports
 
 
 def _look_up(source: str, name: str) -> Repository:
-    """Ask the hub, once; if it does not answer, look into the local cache."""
+    """Ask the hub once for the files of a data set; if it does not answer, look into the local cache."""
     hub = _client()
     try:
         found = hub.HfApi().dataset_info(name, timeout=_PATIENCE)

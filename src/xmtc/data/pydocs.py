@@ -31,9 +31,9 @@ from typing import NamedTuple
 
 from xmtc.core.errors import DataError, nearest
 from xmtc.core.labels import Concept
-from xmtc.data.concepts import LABELS
-from xmtc.data.rows import Row
-from xmtc.data.write import new_folder, open_whole, write_concepts, write_rows
+from xmtc.data.document import Document, write_jsonl
+from xmtc.data.files import new_folder, open_whole
+from xmtc.data.vocabulary import LABELS, write_concepts
 
 STANDARD_LIBRARY = "python"
 # import name → distribution; what the library and its extras bring along
@@ -75,16 +75,16 @@ def build_pydocs(
     """Write the corpus into the new folder `out`, with its sha256 and the package versions in about.json.
 
     `packages` are import names, and "python" for the standard library; without it all of `PACKAGES` that are installed.
-    `progress` is told the files parsed and their total.
+    `progress` is called with the files parsed and their total.
     """
     versions = _find_packages(packages)
     folder = new_folder(out)
     sources = [source for package in versions for source in _sources(package)]
-    found: dict[str, Document] = {}
+    found: dict[str, Docstring] = {}
     with _no_garbage_collection():
         for done, source in enumerate(sources, start=1):
-            for document in _documents(source):
-                found.setdefault(document.text, document).labels.update(document.labels)
+            for docstring in _docstrings(source):
+                found.setdefault(docstring.text, docstring).labels.update(docstring.labels)
             progress(done, len(sources))
     return _write(folder, list(found.values()), versions)
 
@@ -96,11 +96,11 @@ class Source(NamedTuple):
     path: Path
 
 
-class Document(NamedTuple):
-    """One docstring."""
+class Docstring(NamedTuple):
+    """A docstring that becomes a document."""
 
     module: str
-    name: str  # with the classes it lies in
+    name: str  # with the classes around it
     text: str
     labels: set[str]
 
@@ -151,7 +151,7 @@ def _no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _documents(source: Source) -> Iterator[Document]:
+def _docstrings(source: Source) -> Iterator[Docstring]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # odd escapes in other people's strings
         try:
@@ -168,7 +168,7 @@ def _documents(source: Source) -> Iterator[Document]:
         if prose:
             own = (name or source.module).rpartition(".")[2]
             labels = prefixes | {f"arg:{parameter}" for parameter in _parameters(node)}
-            yield Document(source.module, name, f"{_words(own)}. {prose}", labels)
+            yield Docstring(source.module, name, f"{_words(own)}. {prose}", labels)
 
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -221,28 +221,28 @@ def _words(name: str) -> str:
     return " ".join(re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_", " ", name).split())
 
 
-def _write(folder: Path, documents: list[Document], versions: dict[str, str]) -> Summary:
+def _write(folder: Path, docstrings: list[Docstring], versions: dict[str, str]) -> Summary:
     times: dict[str, int] = {}
-    rows: dict[str, list[Row]] = {"train": [], "test": []}
-    for document in documents:
-        id = f"{document.module}.{document.name}".rstrip(".")
+    documents: dict[str, list[Document]] = {"train": [], "test": []}
+    for docstring in docstrings:
+        id = f"{docstring.module}.{docstring.name}".rstrip(".")
         times[id] = times.get(id, 0) + 1  # a name may be defined twice, under `if` and `else`
         unique = id if times[id] == 1 else f"{id}#{times[id]}"
-        rows[_side(document.module)].append(Row(unique, document.text, sorted(document.labels)))
-    labels = sorted(set().union(*(document.labels for document in documents)))
-    for split in rows:
-        write_rows(folder / f"{split}.jsonl", rows[split])
+        documents[_split_of(docstring.module)].append(Document(unique, docstring.text, sorted(docstring.labels)))
+    labels = sorted(set().union(*(docstring.labels for docstring in docstrings)))
+    for split in documents:
+        write_jsonl(folder / f"{split}.jsonl", documents[split])
     write_concepts(folder / LABELS, map(_concept, labels))
     digest = hashlib.sha256()
     for name in ("train.jsonl", "test.jsonl", LABELS):
         digest.update((folder / name).read_bytes())
-    summary = Summary(digest.hexdigest(), versions, {split: len(part) for split, part in rows.items()}, len(labels))
+    summary = Summary(digest.hexdigest(), versions, {split: len(own) for split, own in documents.items()}, len(labels))
     with open_whole(folder / "about.json") as file:
         file.write(json.dumps(asdict(summary), indent=2).encode() + b"\n")
     return summary
 
 
-def _side(module: str) -> str:
+def _split_of(module: str) -> str:
     hashed = int.from_bytes(hashlib.sha256(module.encode()).digest()[:8], "big")
     return "test" if hashed % _TEST_SHARE == 0 else "train"
 

@@ -1,65 +1,37 @@
-"""The door of this room: DATA, a file or a folder in any known layout, or a data set of the hub → Corpus.
+"""Read data: a file or a folder in any known layout, or a data set of the hub → Corpus.
 
-A new layout is one file with a `Layout` and one entry in `LAYOUTS`.
+Layouts, the hub and vocabularies are imported when data is read, so that training on a corpus in memory loads none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError, nearest
-from xmtc.data import hub
-from xmtc.data.concepts import Described
-from xmtc.data.gather import NOTHING, DataWarning
-from xmtc.data.layouts import (
-    annif,
-    aplc_csv,
-    libmultilabel,
-    native,
-    pecos,
-    raw_texts,
-    repository,
-    repository_texts,
-    tables,
-    xtransformer,
-)
-from xmtc.data.layouts import (
-    xbert as xbert_layout,
-)
-from xmtc.data.layouts.layout import FILE, Files, Layout, find_lacking, suffix
-from xmtc.data.skos import FORMATS
-from xmtc.data.vocabulary import find_vocabulary, read_vocabulary
 
-__all__ = ["LAYOUTS", "DataWarning", "detect", "read_corpus", "splits"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-# tried in this order: what shares its names with another but says more comes first; the last goes by names alone
-LAYOUTS: tuple[Layout, ...] = (
-    native.LAYOUT,
-    aplc_csv.LAYOUT,
-    annif.LAYOUT,
-    *tables.LAYOUTS,
-    raw_texts.LAYOUT,
-    xtransformer.LAYOUT,
-    xbert_layout.LAYOUT,
-    pecos.LAYOUT,
-    repository_texts.LAYOUT,
-    repository.NEW,
-    libmultilabel.LAYOUT,
-    repository.OLD,
-)
+    from xmtc.core.corpus import Corpus
+    from xmtc.data.layout import Files, Layout
+    from xmtc.data.vocabulary import Described
 
 
 def read_corpus(
     path: str | Path, split: str = "train", *, labels: str | Path | None = None, language: str | None = None
 ) -> Corpus:
-    """Read one split ("train", "dev" or "test") of a folder or of a hub's data set, "hf:owner/name"; a file is itself.
+    """Read one split of a data set.
 
-    labels: a labels file or SKOS vocabulary that tells names and parents, in place of the folder's own. language: of
-    the names of a SKOS vocabulary. Documents without labels, empty texts and duplicate ids are kept and told in one
-    `DataWarning`. A file that cannot be used raises `DataError` with file, line and reason.
+    path: a folder, a file, or "hf:owner/name", a data set of the Hugging Face hub; docs/DATA.md describes the layouts.
+    split: "train", "dev" or "test"; ignored for a file. labels: a labels file or SKOS vocabulary with names and
+    parents of labels, in place of the folder's own. language: which names of a SKOS vocabulary to use, such as "de".
+
+    Documents without labels, empty texts and duplicate ids are kept, and reported in one `DataWarning`. Raises
+    `DataError` with file, line and reason if the data cannot be used.
     """
+    from xmtc.data.layout import FILE, find_lacking
+
     layout, found = _find(path)
     files = found.get(FILE) or found.get(split)
     if files is None:
@@ -67,27 +39,32 @@ def read_corpus(
         lacking = find_lacking(Path(path), needed)
         hint = f" It holds {lacking}: add that." if lacking else nearest(split, found)
         raise DataError(f"{path} has no split {split!r}; it has {', '.join(found)}.{hint}")
-    return layout.read(files, _known(path, layout, labels, language))
+    return layout.read(files, _read_known(path, layout, labels, language))
 
 
 def detect(path: str | Path) -> str:
-    """Return the name of the layout of a file or folder."""
+    """Return the name of the layout of a file, a folder or a data set of the hub, such as "native"."""
     return _find(path)[0].name
 
 
 def splits(path: str | Path) -> list[str]:
-    """Return the splits that a folder holds, train first; a file has none."""
+    """Return the splits of a folder or a data set of the hub, train first; an empty list for a file."""
+    from xmtc.data.layout import FILE
+
     return [split for split in _find(path)[1] if split != FILE]
 
 
-def _known(path: str | Path, layout: Layout, labels: str | Path | None, language: str | None) -> Described:
-    """What is known of the labels: from the file asked for, or from the folder's own."""
+def _read_known(path: str | Path, layout: Layout, labels: str | Path | None, language: str | None) -> Described:
+    """Read what is known of the labels: from the file asked for, or from the folder's own."""
+    from xmtc.data.hub import is_hub_name
+    from xmtc.data.vocabulary import NOTHING, find_vocabulary, read_vocabulary
+
     vocabulary = Path(labels) if labels is not None else None
-    if labels is None and not hub.is_hub_name(path):
+    if labels is None and not is_hub_name(path):
         place = Path(path)
         if place.is_dir():
             vocabulary = find_vocabulary(place)
-        elif layout is annif.LAYOUT:  # its labels are URIs, which tell people nothing
+        elif layout.vocabulary_beside:
             vocabulary = find_vocabulary(place.parent, any_name=False)
     if vocabulary is None and language is not None:
         raise DataError(f"{path} comes without a vocabulary, so there is no language to choose; name one as labels")
@@ -95,30 +72,41 @@ def _known(path: str | Path, layout: Layout, labels: str | Path | None, language
 
 
 def _find(source: str | Path) -> tuple[Layout, Mapping[str, Files]]:
-    if hub.is_hub_name(source):
-        return hub.open_repository(str(source))
+    """Return the first layout that recognises the data, and the files of each split."""
+    from xmtc.data.hub import is_hub_name, open_repository
+    from xmtc.data.layouts import LAYOUTS
+
+    if is_hub_name(source):
+        return open_repository(str(source))
     path = Path(source)
     try:
-        for layout in LAYOUTS if path.exists() else ():
+        for entry in LAYOUTS if path.exists() else ():
+            layout = entry.open()
             found = layout.find(path)
             if found:
                 return layout, found
-        raise DataError(_unknown(path))
+        raise DataError(_explain_unknown(path))
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
 
 
-def _unknown(path: Path) -> str:
+def _explain_unknown(path: Path) -> str:
+    from xmtc.data.files import suffix
+    from xmtc.data.layout import find_lacking
+    from xmtc.data.layouts import LAYOUTS
+    from xmtc.data.vocabulary import is_skos
+
     if path.is_dir():
         # of several layouts that the folder may be meant in, the one of which most is there
-        halves = [(layout, lacking) for layout in LAYOUTS if (lacking := find_lacking(path, layout.needed))]
-        if halves:
-            layout, lacking = max(halves, key=lambda half: half[1].partition(" but not ")[0].count(" and "))
+        layouts = (entry.open() for entry in LAYOUTS)
+        incomplete = [(layout, lacking) for layout in layouts if (lacking := find_lacking(path, layout.needed))]
+        if incomplete:
+            layout, lacking = max(incomplete, key=lambda pair: pair[1].partition(" but not ")[0].count(" and "))
             all_of_them = "both" if len(next(iter(layout.needed.values()))) == 2 else "all"
             return f"{path} holds {lacking}; add that: the {layout.name} layout needs {all_of_them}"
         there = ", ".join(sorted(other.name for other in path.iterdir())[:8]) or "nothing"
         return f"{path} has no known layout (it holds {there}); the native one needs train.jsonl or test.jsonl"
-    if suffix(path) in FORMATS and path.exists():
+    if is_skos(path) and path.exists():
         return (
             f"{path} is a vocabulary, and holds no documents; put it into their folder as labels{suffix(path)}, "
             "or name it with --labels in xmtc data convert"

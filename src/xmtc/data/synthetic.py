@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from xmtc.core.errors import DataError
 from xmtc.core.labels import Concept
 from xmtc.core.parallel import blocks
-from xmtc.data.concepts import LABELS
-from xmtc.data.write import new_folder, open_whole, write_concepts
+from xmtc.data.files import new_folder, open_whole
+from xmtc.data.vocabulary import LABELS, write_concepts
 
 MOST_DOCUMENTS, MOST_LABELS = 10_000_000, 1_000_000
 _FANOUT = 16  # children of a group
@@ -41,7 +41,7 @@ def build_synthetic(
 ) -> None:
     """Write `documents` documents over `labels` labels into the new folder `out`.
 
-    The same numbers and seed give the same bytes. `progress` is told the documents written and their total.
+    The same numbers and seed give the same bytes. `progress` is called with the documents written and their total.
     """
     if not 10 <= documents <= MOST_DOCUMENTS or not 2 <= labels <= MOST_LABELS:
         raise DataError(
@@ -50,17 +50,17 @@ def build_synthetic(
         )
     folder = new_folder(out)
     write_concepts(folder / LABELS, _concepts(labels))
-    plan = _plan(labels, seed)
+    shared = _prepare(labels, seed)
     with open_whole(folder / "train.jsonl") as train, open_whole(folder / "test.jsonl") as test:
         for start, stop in blocks(documents, _BLOCK):
-            for number, line in enumerate(_lines(plan, start, stop, seed), start=start):
+            for number, line in enumerate(_lines(shared, start, stop, seed), start=start):
                 (test if number % _TEST_SHARE == _TEST_SHARE - 1 else train).write(line)
             progress(stop, documents)
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What all blocks share."""
+class Shared:
+    """What all blocks of documents share."""
 
     words: NDArray[np.object_]  # of label 0, label 1, …, group 0, group 1, …, then common ones
     weights: NDArray[np.float64]  # cumulated over labels; label l is drawn for uniforms in [weights[l], weights[l + 1])
@@ -73,12 +73,12 @@ class Plan:
         return len(self.turns)
 
 
-def _plan(n_labels: int, seed: int) -> Plan:
+def _prepare(n_labels: int, seed: int) -> Shared:
     rng = np.random.default_rng(seed)
     ranks = rng.permutation(n_labels)
     n_groups = -(-n_labels // _FANOUT)
     n_words = (n_labels + n_groups) * _OWN_WORDS + _COMMON_WORDS
-    return Plan(
+    return Shared(
         words=_spell(rng.permutation(n_words)),
         weights=_cumulate(1 / (1 + ranks)),
         common=_cumulate(1 / np.arange(1, _COMMON_WORDS + 1)),
@@ -86,20 +86,20 @@ def _plan(n_labels: int, seed: int) -> Plan:
     )
 
 
-def _lines(plan: Plan, start: int, stop: int, seed: int) -> Iterator[bytes]:
+def _lines(shared: Shared, start: int, stop: int, seed: int) -> Iterator[bytes]:
     """Make the documents start … stop as JSON lines."""
     rng = np.random.default_rng([seed, start])
     n = stop - start
-    document, label = _draw_labels(plan, rng, start, n)
+    document, label = _draw_labels(shared, rng, start, n)
     own = rng.integers(_OWN_WORDS, size=(3, len(label)))
-    group = plan.n_labels + label // _FANOUT
-    common = len(plan.words) - _COMMON_WORDS + _draw(plan.common, rng.random(n * _COMMON_DRAWN))
+    group = shared.n_labels + label // _FANOUT
+    common = len(shared.words) - _COMMON_WORDS + _draw(shared.common, rng.random(n * _COMMON_DRAWN))
     word = np.concatenate(
         [label * _OWN_WORDS + own[0], label * _OWN_WORDS + own[1], group * _OWN_WORDS + own[2], common]
     )
     owner = np.concatenate([document, document, document, np.repeat(np.arange(n), _COMMON_DRAWN)])
     order = np.lexsort((rng.random(len(word)), owner))
-    texts = plan.words[word[order]].tolist()
+    texts = shared.words[word[order]].tolist()
     text_ends = np.searchsorted(owner[order], np.arange(n + 1)).tolist()
     names = [f'"{_id(0, number)}"' for number in label.tolist()]
     label_ends = np.searchsorted(document, np.arange(n + 1)).tolist()
@@ -110,26 +110,26 @@ def _lines(plan: Plan, start: int, stop: int, seed: int) -> Iterator[bytes]:
 
 
 def _draw_labels(
-    plan: Plan, rng: np.random.Generator, start: int, n: int
+    shared: Shared, rng: np.random.Generator, start: int, n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return (document, label) pairs, sorted and without doubles; documents count from 0 in the block."""
-    anchor = _draw(plan.weights, rng.random(n))
+    anchor = _draw(shared.weights, rng.random(n))
     first = anchor // _FANOUT * _FANOUT
-    low, high = plan.weights[first], plan.weights[np.minimum(first + _FANOUT, plan.n_labels)]
+    low, high = shared.weights[first], shared.weights[np.minimum(first + _FANOUT, shared.n_labels)]
     drawn = rng.random((n, _MOST_DRAWN - 1))
     near = rng.random(drawn.shape) < 0.5
     # a uniform squeezed into a group's stretch draws by weight within the group: the law of the whole stays Zipf's
-    others = _draw(plan.weights, np.where(near, low[:, None] + drawn * (high - low)[:, None], drawn))
+    others = _draw(shared.weights, np.where(near, low[:, None] + drawn * (high - low)[:, None], drawn))
     pairs = [np.stack([np.arange(n), anchor], axis=1)]
     wanted = rng.integers(_MOST_DRAWN, size=n)
     kept = np.arange(_MOST_DRAWN - 1) < wanted[:, None]
     pairs.append(np.stack([np.nonzero(kept)[0], others[kept]], axis=1))
     number = start + np.arange(n)
     turn = number - number // _TEST_SHARE  # the i-th train document
-    carries = (number % _TEST_SHARE != _TEST_SHARE - 1) & (turn < plan.n_labels)
-    pairs.append(np.stack([np.flatnonzero(carries), plan.turns[turn[carries]]], axis=1))
-    keys = np.unique(np.concatenate(pairs) @ np.array([plan.n_labels, 1]))
-    return keys // plan.n_labels, keys % plan.n_labels
+    carries = (number % _TEST_SHARE != _TEST_SHARE - 1) & (turn < shared.n_labels)
+    pairs.append(np.stack([np.flatnonzero(carries), shared.turns[turn[carries]]], axis=1))
+    keys = np.unique(np.concatenate(pairs) @ np.array([shared.n_labels, 1]))
+    return keys // shared.n_labels, keys % shared.n_labels
 
 
 def _draw(cumulated: NDArray[np.float64], uniform: NDArray[np.float64]) -> NDArray[np.int64]:

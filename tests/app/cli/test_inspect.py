@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.app.conftest import fails, xmtc
 from xmtc.app.cli.inspect_view import plot_zipf
 from xmtc.core.storage import FolderReader
-from xmtc.data.describe import describe
+from xmtc.data import describe
 
 
 def test_data(data: Path) -> None:

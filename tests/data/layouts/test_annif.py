@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from xmtc.data.read import DataWarning, detect, read_corpus, splits
+from xmtc.data import DataWarning, detect, read_corpus, splits
 
 LINES = 'no subjects yet\t\nA "title"\t<http://x.org/a> <http://x.org/b>\n\nBare\thttp://x.org/a\n'
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from xmtc.data.read import DataWarning, detect, read_corpus, splits
+from xmtc.data import DataWarning, detect, read_corpus, splits
 
 
 def test_id_labels_and_text(tmp_path: Path) -> None:

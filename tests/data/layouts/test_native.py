@@ -9,10 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from xmtc.core.corpus import Corpus
 from xmtc.core.labels import Concept
-from xmtc.data.read import DataWarning, detect, read_corpus, splits
+from xmtc.data import DataWarning, detect, read_corpus, splits
+from xmtc.data.layouts.native import write_native
 
 GOOD = '{"text": "t", "labels": ["a"]}'
 
@@ -160,7 +162,7 @@ def test_a_line_of_50_megabytes_is_read(tmp_path: Path) -> None:
 def test_eurlex57k_needs_little_more_memory_than_its_text(shared_data: Path) -> None:
     script = (
         "import resource, sys\n"
-        "from xmtc.data.read import read_corpus\n"
+        "from xmtc.data import read_corpus\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "before = peak()\n"
         f"corpus = read_corpus({str(shared_data / 'eurlex57k')!r})\n"
@@ -172,3 +174,16 @@ def test_eurlex57k_needs_little_more_memory_than_its_text(shared_data: Path) -> 
     assert result.stderr == ""
     unit = 1 if sys.platform == "darwin" else 1024
     assert grown * unit < 1.3 * text_bytes
+
+
+def test_data_is_never_overwritten(tmp_path: Path, refusal) -> None:
+    (tmp_path / "train.jsonl").write_text("precious")
+    corpus = Corpus.from_lists(["t"], [["a"]])
+    assert refusal(write_native, [("train", corpus)], tmp_path).startswith(f"{tmp_path} is not empty")
+    assert "cannot make the folder" in refusal(write_native, [("train", corpus)], tmp_path / "train.jsonl" / "x")
+    assert (tmp_path / "train.jsonl").read_text() == "precious"
+
+
+def test_features_cannot_be_written_as_texts(tmp_path: Path, refusal) -> None:
+    corpus = Corpus.assemble([["a"]], X=sp.csr_matrix(np.ones((1, 2), np.float32)))
+    assert "features but no texts" in refusal(write_native, [("train", corpus)], tmp_path)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from xmtc.data import DataWarning, detect, read_corpus, splits
 from xmtc.data.layouts.numbered import read_matrix, read_names, read_numbers
-from xmtc.data.read import DataWarning, detect, read_corpus, splits
 
 Y = sp.csr_matrix([[0.0, 1, 1], [1, 0, 0]])
 X = sp.csr_matrix([[0.5, 0], [0, 2.0]])

@@ -75,7 +75,7 @@ def _read(loaded: Model, model: str, data: str, split: str | None) -> Corpus:
     """The split asked for, the dev split, or the documents that the model was trained on."""
     from xmtc import api
     from xmtc.core.held_out import is_training_corpus
-    from xmtc.data.read import splits
+    from xmtc.data import splits
 
     found = splits(data)
     if split is not None or not found or "dev" in found or "train" not in found:

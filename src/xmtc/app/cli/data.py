@@ -21,7 +21,7 @@ def pydocs(out: _Folder) -> None:
     and fewer without. Nothing is downloaded and nothing is imported.
     """
     from xmtc.app.cli.progress import show_progress
-    from xmtc.data.pydocs import build_pydocs
+    from xmtc.data import build_pydocs
 
     with show_progress() as progress:
         progress.stage("reading docstrings")
@@ -38,7 +38,7 @@ def synthetic(
 ) -> None:
     """Make a random data set of any size, for tests of scale; it says nothing about accuracy."""
     from xmtc.app.cli.progress import show_progress
-    from xmtc.data.synthetic import build_synthetic
+    from xmtc.data import build_synthetic
 
     with show_progress() as progress:
         progress.stage("writing documents")
@@ -65,7 +65,7 @@ def convert(
             metavar="FILE",
             callback=check_path,
             help="Names and parents of labels, in place of SRC's own: a labels.jsonl or a SKOS vocabulary "
-            "({vocabularies}).",
+            "(.ttl, .rdf, .nt, .jsonld).",
         ),
     ] = None,
     language: Annotated[
@@ -78,7 +78,7 @@ def convert(
     Splits, documents and the strings of their labels stay; what the layout cannot hold besides is told in one line.
     """
     from xmtc.app.cli.progress import show_progress
-    from xmtc.data.convert import convert as convert_data
+    from xmtc.data import convert as convert_data
 
     with show_progress() as progress:
         progress.stage("reading and writing documents")

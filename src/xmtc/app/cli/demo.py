@@ -115,7 +115,7 @@ def _say(console: Console, steps: itertools.count[int], heading: str) -> None:
 def _build_data(folder: str) -> None:
     """Make the data, whole or not at all, unless it is there."""
     from xmtc.app.cli.progress import show_progress
-    from xmtc.data.pydocs import build_pydocs
+    from xmtc.data import build_pydocs
 
     target = Path(folder)
     if (target / "about.json").is_file():  # what build_pydocs writes last

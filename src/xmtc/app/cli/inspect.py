@@ -44,7 +44,7 @@ def _inspect_data(path: str, json: bool) -> None:
     from xmtc.app.cli.console import print_json
     from xmtc.app.cli.inspect_view import print_data
     from xmtc.app.cli.progress import show_progress
-    from xmtc.data.describe import describe
+    from xmtc.data import describe
 
     with show_progress() as progress:
         progress.stage("reading documents")

@@ -16,7 +16,7 @@ from xmtc.app.text import flat_settings
 from xmtc.core.calibration import calibration_of
 from xmtc.core.metrics import BINS
 from xmtc.core.model import Model
-from xmtc.data.describe import Description, SplitFigures
+from xmtc.data import Description, SplitFigures
 
 _FIGURES = {  # field of a split → what it is called
     "documents": "documents",

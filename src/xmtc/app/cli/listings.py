@@ -27,7 +27,7 @@ class ListingCommand(TyperCommand):
 
 
 def fill(text: str | None) -> str | None:
-    """Replace {methods}, {recipes}, {layouts}, {rules} and {vocabularies} in a help text by what there is."""
+    """Replace {methods}, {recipes}, {layouts} and {rules} in a help text by what there is."""
     return None if text is None else re.sub(r"\{(\w+)\}", lambda found: _LISTINGS[found[1]](), text)
 
 
@@ -46,9 +46,9 @@ def _recipes() -> str:
 
 
 def _layouts() -> str:
-    from xmtc.data.read import LAYOUTS
+    from xmtc.data import LAYOUTS
 
-    return _either(layout.name for layout in LAYOUTS if layout.write is not None)
+    return _either(layout.name for layout in LAYOUTS if layout.writable)
 
 
 def _rules() -> str:
@@ -57,18 +57,11 @@ def _rules() -> str:
     return _either(get_args(Rule))
 
 
-def _vocabularies() -> str:
-    from xmtc.data.skos import FORMATS
-
-    return ", ".join(FORMATS)
-
-
 _LISTINGS: dict[str, Callable[[], str]] = {
     "methods": _methods,
     "recipes": _recipes,
     "layouts": _layouts,
     "rules": _rules,
-    "vocabularies": _vocabularies,
 }
 
 

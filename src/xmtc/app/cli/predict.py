@@ -121,7 +121,7 @@ def _source(texts: list[str], path: str | None) -> list[str] | str:
 
 def _batches(model: Model, source: list[str] | str) -> Iterator[_Batch]:
     from xmtc import api
-    from xmtc.data.documents import iter_documents, iter_features
+    from xmtc.data import iter_documents, iter_features
 
     width = api.n_features(model)
     if width is not None and (isinstance(source, list) or source == "-"):

@@ -52,7 +52,7 @@ def train(
     from xmtc.core.config import parse_assignments
     from xmtc.core.corpus import Corpus
     from xmtc.core.progress import Progress
-    from xmtc.data.read import splits
+    from xmtc.data import splits
 
     def read_dev(progress: Progress) -> Corpus | None:
         """Dev documents, for a method that uses them: those asked for, or the folder's own."""

@@ -18,7 +18,7 @@ from xmtc.app.text import flat_settings
 from xmtc.core.labels import LabelSet
 from xmtc.core.metrics import BINS
 from xmtc.core.model import Model
-from xmtc.data.describe import zipf_points
+from xmtc.data import zipf_points
 
 
 def section(id: str, title: str, *content: Content) -> Html:

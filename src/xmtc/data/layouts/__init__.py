@@ -1,0 +1,50 @@
+"""The registry of layouts: their names, in the order in which they are tried, and where they are.
+
+A layout's module is imported when it is opened, not before. To add a layout, write a module here whose `LAYOUTS` holds
+its `Layout`, and add its line below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xmtc.data.layout import Layout
+
+__all__ = ["LAYOUTS", "Entry"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known of a layout without importing its module."""
+
+    name: str
+    module: str
+    writable: bool = True
+
+    def open(self) -> Layout:
+        """Import the module and return its layout of this name."""
+        layouts: tuple[Layout, ...] = import_module(self.module).LAYOUTS
+        return next(layout for layout in layouts if layout.name == self.name)
+
+
+# tried in this order: of layouts with the same file names, the one that needs more comes first; the last one asks for
+# names alone
+LAYOUTS = (
+    Entry("native", "xmtc.data.layouts.native"),
+    Entry("aplc", "xmtc.data.layouts.aplc"),
+    Entry("annif", "xmtc.data.layouts.annif"),
+    Entry("csv", "xmtc.data.layouts.tables"),
+    Entry("tsv", "xmtc.data.layouts.tables"),
+    Entry("parquet", "xmtc.data.layouts.tables"),
+    Entry("attentionxml", "xmtc.data.layouts.attentionxml"),
+    Entry("xtransformer", "xmtc.data.layouts.xtransformer"),
+    Entry("xbert", "xmtc.data.layouts.xbert"),
+    Entry("pecos", "xmtc.data.layouts.pecos"),
+    Entry("xml-repository-texts", "xmtc.data.layouts.xml_repository_texts"),
+    Entry("xml-repository-sparse", "xmtc.data.layouts.xml_repository"),
+    Entry("libmultilabel", "xmtc.data.layouts.libmultilabel"),
+    Entry("xml-repository", "xmtc.data.layouts.xml_repository"),
+)

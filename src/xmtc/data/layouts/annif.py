@@ -1,29 +1,28 @@
-"""Annif's short-text corpora: `text<TAB><uri> <uri> …` a line, in a .tsv file, packed as .gz or not.
+"""Annif's short-text corpora: `text<TAB><uri> <uri> …` per line, in a .tsv file, plain or packed as .gz.
 
-A folder holds train.tsv, test.tsv and so on; a file of any name that ends in .tsv is read too. There is no header: what
-has one is a table with columns `text` and `labels`. The angle brackets around a URI may be missing; they are no part of
-the label. Names and hierarchy come from a SKOS vocabulary beside the corpus.
+A folder holds train.tsv, test.tsv and so on; a file of any name that ends in .tsv is read too. There is no header: a
+file with a header is a table with columns `text` and `labels`. The angle brackets around a URI may be missing; they are
+not part of the label. Names and hierarchy come from a SKOS vocabulary beside the corpus.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from xmtc.core.corpus import Corpus
-from xmtc.data.concepts import Described
-from xmtc.data.gather import gather
-from xmtc.data.layouts.layout import TEXTS, Files, Layout
-from xmtc.data.layouts.native import find_splits
-from xmtc.data.lines import Lines, open_lines
-from xmtc.data.rows import Row
-from xmtc.data.write import check_labels, document_rows, one_line, open_whole
+from xmtc.data.document import Document
+from xmtc.data.files import Lines, one_line, open_lines, write_lines
+from xmtc.data.gather import gather_file
+from xmtc.data.layout import TEXTS, Files, Layout, find_splits
+from xmtc.data.write import check_labels, documents_of
 
 
 def find(path: Path) -> Mapping[str, Files]:
     """Recognise .tsv files by the URIs in their second column."""
     found = find_splits(path, ending=".tsv")
-    # the first split tells: no other is opened, so that training never sees test
+    # only the first split is looked at, so that training never opens test
     return found if found and _has_uris(next(iter(found.values()))[0]) else {}
 
 
@@ -35,13 +34,8 @@ def _has_uris(path: Path) -> bool:
     return False
 
 
-def read(files: Files, known: Described) -> Corpus:
-    """Read one file of lines."""
-    (path,) = files
-    return gather(_rows(path), str(path), known=known)
-
-
-def _rows(path: Path) -> Iterator[Row]:
+def read_lines(path: Path) -> Iterator[Document]:
+    """Stream the documents of a file."""
     lines = open_lines(path)
     for line in lines:
         if not line:
@@ -49,7 +43,7 @@ def _rows(path: Path) -> Iterator[Row]:
         text, tab, subjects = line.partition("\t")
         if not tab:
             raise lines.mistake("no tab in this line; write the text, a tab and URIs: text<TAB><uri> <uri>")
-        yield Row(None, text, [_uri(lines, subject) for subject in subjects.split()])
+        yield Document(None, text, [_uri(lines, subject) for subject in subjects.split()])
 
 
 def _uri(lines: Lines, subject: str) -> str:
@@ -62,12 +56,15 @@ def _uri(lines: Lines, subject: str) -> str:
 
 
 def write(corpora: Mapping[str, Corpus], folder: Path) -> None:
-    """Write texts and subjects, a document a line."""
+    """Write text and subjects, one document per line."""
     check_labels(corpora, "annif", r"[^\s<>]+", "separates labels by white space, between < and >")
     for split, corpus in corpora.items():
-        with open_whole(folder / f"{split}.tsv") as file:
-            for row in document_rows(corpus):
-                file.write(f"{one_line(row.text)}\t{' '.join(f'<{label}>' for label in row.labels)}\n".encode())
+        lines = (
+            f"{one_line(document.text)}\t{' '.join(f'<{label}>' for label in document.labels)}"
+            for document in documents_of(corpus)
+        )
+        write_lines(folder / f"{split}.tsv", lines)
 
 
-LAYOUT = Layout("annif", find, read, write, TEXTS)
+# its labels are URIs, which mean nothing to people, so a file alone looks for a vocabulary too
+LAYOUTS = (Layout("annif", find, partial(gather_file, read=read_lines), write, TEXTS, vocabulary_beside=True),)

@@ -1,4 +1,4 @@
-"""LibMultiLabel: `id<TAB>labels<TAB>text` a line, labels separated by white space; the id may be missing everywhere.
+"""LibMultiLabel: `id<TAB>labels<TAB>text` per line, labels separated by white space; the id may be missing everywhere.
 
 A folder holds train.txt, valid.txt (or dev.txt) and test.txt; a file of any name that ends in .txt is read too. There
 is no header and no quoting: a tab is always a separator.
@@ -8,28 +8,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from xmtc.core.corpus import Corpus
-from xmtc.data.concepts import Described
-from xmtc.data.gather import gather
-from xmtc.data.layouts.layout import FILE, TEXTS, Files, Layout, find_file, suffix
-from xmtc.data.lines import open_lines
-from xmtc.data.rows import Row, make_row
-from xmtc.data.write import check_labels, document_rows, one_line, open_whole
+from xmtc.data.document import Document, make_document
+from xmtc.data.files import one_line, open_lines, write_lines
+from xmtc.data.gather import gather_file
+from xmtc.data.layout import TEXTS, VALID_STEMS, Files, Layout, find_splits
+from xmtc.data.write import check_labels, documents_of
 
-_STEMS = {"train": ("train",), "dev": ("valid", "dev"), "test": ("test",)}
 _NUMBERS = re.compile(r"\d+(,\d+)+")
 
 
 def find(path: Path) -> Mapping[str, Files]:
     """Recognise files by the tab in their first line; XML Repository's files have the same names."""
-    if path.is_file():
-        return {FILE: (path,)} if suffix(path) == ".txt" and _is_tabbed(path) else {}
-    found = {split: find_file(path, *(f"{stem}.txt" for stem in stems)) for split, stems in _STEMS.items()}
-    files = {split: (file,) for split, file in found.items() if file}
-    # the first split tells: no other is opened, so that training never sees test
-    return files if files and _is_tabbed(next(iter(files.values()))[0]) else {}
+    found = find_splits(path, ".txt", VALID_STEMS)
+    # only the first split is looked at, so that training never opens test
+    return found if found and _is_tabbed(next(iter(found.values()))[0]) else {}
 
 
 def _is_tabbed(path: Path) -> bool:
@@ -41,13 +37,8 @@ def _is_tabbed(path: Path) -> bool:
     return "\t" in first and not is_header
 
 
-def read(files: Files, known: Described) -> Corpus:
-    """Read one file of lines."""
-    (path,) = files
-    return gather(_rows(path), str(path), known=known)
-
-
-def _rows(path: Path) -> Iterator[Row]:
+def read_lines(path: Path) -> Iterator[Document]:
+    """Stream the documents of a file."""
     lines = open_lines(path)
     width = 0
     for line in lines:
@@ -63,16 +54,17 @@ def _rows(path: Path) -> Iterator[Row]:
             raise lines.mistake(
                 f"labels are separated by white space, got {fields[0][:40]!r}; for X-BERT's, add label_vocab.txt"
             )
-        yield make_row(fields[0] or None if width == 3 else None, fields[-1], labels, lines.mistake)
+        yield make_document(fields[0] or None if width == 3 else None, fields[-1], labels, lines.mistake)
 
 
 def write(corpora: Mapping[str, Corpus], folder: Path) -> None:
-    """Write id, labels and text, a document a line."""
+    """Write id, labels and text, one document per line."""
     check_labels(corpora, "libmultilabel", r"\S+", "separates labels by white space")
     for split, corpus in corpora.items():
-        with open_whole(folder / f"{_STEMS[split][0]}.txt") as file:
-            for row in document_rows(corpus):
-                file.write(f"{one_line(row.id or '')}\t{' '.join(row.labels)}\t{one_line(row.text)}\n".encode())
+        lines = (
+            f"{one_line(id or '')}\t{' '.join(labels)}\t{one_line(text)}" for id, text, labels in documents_of(corpus)
+        )
+        write_lines(folder / f"{VALID_STEMS[split][0]}.txt", lines)
 
 
-LAYOUT = Layout("libmultilabel", find, read, write, TEXTS | {"document ids"})
+LAYOUTS = (Layout("libmultilabel", find, partial(gather_file, read=read_lines), write, TEXTS | {"document ids"}),)

@@ -1,42 +1,37 @@
 """Native layout: a folder with train.jsonl, test.jsonl and optional dev.jsonl and labels.jsonl, or one .jsonl file.
 
-A document is `{"id"?, "text", "labels": […]}` on one line; labels.jsonl is told in `concepts.py`. Any file may be
+A document is `{"id"?, "text", "labels": […]}` on one line; labels.jsonl is described in docs/DATA.md. Any file may be
 packed as .gz.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
 from xmtc.core.corpus import Corpus
-from xmtc.data.concepts import Described
-from xmtc.data.gather import gather
-from xmtc.data.layouts.layout import DESCRIBED, FILE, SPLITS, Files, Layout, find_file, suffix
-from xmtc.data.lines import open_lines
-from xmtc.data.rows import Row, jsonl_rows
-from xmtc.data.write import write_native
+from xmtc.core.errors import DataError
+from xmtc.data.document import read_jsonl, write_jsonl
+from xmtc.data.files import new_folder
+from xmtc.data.gather import gather_file
+from xmtc.data.layout import DESCRIBED, Layout, find_splits
+from xmtc.data.write import write_splits
 
 
-def find_splits(path: Path, ending: str) -> Mapping[str, Files]:
-    """Return the file of each split `train<ending>` … of a folder; or the file itself."""
-    if path.is_file():
-        return {FILE: (path,)} if suffix(path) == ending else {}
-    found = {split: find_file(path, f"{split}{ending}") for split in SPLITS}
-    return {split: (file,) for split, file in found.items() if file}
+def write_native(corpora: Iterable[tuple[str, Corpus]], folder: str | Path) -> None:
+    """Write (split, corpus) pairs, one after the other, and one labels file of what is known of all their labels.
+
+    The folder must be new or empty. A generator keeps one corpus in memory at a time.
+    """
+    write_splits(_with_texts(corpora), new_folder(folder), ".jsonl", write_jsonl)
 
 
-def read_split(files: Files, known: Described, rows: Callable[[Path], Iterator[Row]]) -> Corpus:
-    """Read one split, a file of rows."""
-    (documents,) = files
-    return gather(rows(documents), str(documents), known=known)
-
-
-def iter_jsonl(path: Path, labelled: bool = True) -> Iterator[Row]:
-    """Stream the documents of a .jsonl file; `labelled=False` asks for no labels."""
-    lines = open_lines(path)
-    return jsonl_rows(lines, lines.mistake, labelled)
+def _with_texts(corpora: Iterable[tuple[str, Corpus]]) -> Iterator[tuple[str, Corpus]]:
+    for split, corpus in corpora:
+        if corpus.texts is None:
+            raise DataError(f"the {split} split has features but no texts; the native layout holds texts")
+        yield split, corpus
 
 
 def write(corpora: Mapping[str, Corpus], folder: Path) -> None:
@@ -44,10 +39,12 @@ def write(corpora: Mapping[str, Corpus], folder: Path) -> None:
     write_native(corpora.items(), folder)
 
 
-LAYOUT = Layout(
-    "native",
-    partial(find_splits, ending=".jsonl"),
-    partial(read_split, rows=iter_jsonl),
-    write,
-    DESCRIBED | {"texts", "line breaks", "carriage returns", "document ids"},
+LAYOUTS = (
+    Layout(
+        "native",
+        partial(find_splits, ending=".jsonl"),
+        partial(gather_file, read=read_jsonl),
+        write,
+        DESCRIBED | {"texts", "line breaks", "carriage returns", "document ids"},
+    ),
 )

@@ -1,7 +1,7 @@
-"""Labels by number: what X-BERT, X-Transformer and PECOS share.
+"""Labels by number: what the layouts of X-BERT, X-Transformer and PECOS share. Not a layout itself.
 
-Sparse matrices of scipy (.npz), and files that name label i on line i. Nothing here is unpickled. A label is called by
-its text, which is what joins data sets and models; by its number where no file tells texts.
+Sparse matrices of scipy (.npz), and files that name label i on line i. Nothing here is unpickled. A label's id is its
+text, by which data sets and models are joined; it is its number where no file names the labels.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,22 +19,25 @@ import scipy.sparse as sp
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
 from xmtc.core.labels import Concept
-from xmtc.data.concepts import Described
+from xmtc.data.document import Document
+from xmtc.data.fields import Mistake
+from xmtc.data.files import Lines, find_file, open_lines, open_whole, read_bytes
 from xmtc.data.gather import gather, gather_features
-from xmtc.data.layouts.layout import find_file
-from xmtc.data.lines import Lines, open_lines
-from xmtc.data.rows import Mistake, Row
-from xmtc.data.write import Numbered, open_whole
-
-PARTS = {"train": "trn", "dev": "val", "test": "tst"}
+from xmtc.data.vocabulary import Described
+from xmtc.data.write import Numbered, check_labels, number_labels
 
 
 class Names(NamedTuple):
-    """What the labels are called, by number."""
+    """The ids and names of the labels, by number."""
 
-    ids: list[str] | None  # None: by their numbers
+    ids: list[str] | None  # None: their numbers
     concepts: list[Concept]
-    shared: int  # texts that several labels have
+    kept: dict[str, int]  # what to warn of
+
+    @property
+    def n_labels(self) -> int | None:
+        """Number of labels; None if no file names them."""
+        return None if self.ids is None else len(self.ids)
 
     def label(self, number: int) -> str:
         """Return the id of a label."""
@@ -49,18 +52,19 @@ def read_names(folder: Path, *files: str, counted: bool = False) -> Names:
     """
     path = find_file(folder, *files)
     if path is None:
-        return Names(None, [], 0)
+        return Names(None, [], {})
     texts = list(_texts(path, counted))
     if not texts:
         raise DataError(f"{path} is empty; it must hold one label a line")
     often = Counter(texts)
     ids = [text if text and often[text] == 1 else f"{text} #{i}".lstrip() for i, text in enumerate(texts)]
     shared = sum(count > 1 for count in often.values())
-    return Names(ids, [Concept(id, text) for id, text in zip(ids, texts, strict=True)], shared)
+    concepts = [Concept(id, text) for id, text in zip(ids, texts, strict=True)]
+    return Names(ids, concepts, {"label texts that several labels share": shared})
 
 
 def _texts(path: Path, counted: bool) -> Iterator[str]:
-    raw = b"".join(open_lines(path).blocks())
+    raw = read_bytes(path)
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -75,15 +79,23 @@ def _texts(path: Path, counted: bool) -> Iterator[str]:
         yield line.removesuffix("\r").strip()
 
 
-def write_names(path: Path, labels: Sequence[Numbered], *, counted: bool = False, latin: bool = False) -> None:
-    """Write the labels in the order of their numbers; with `latin`, in ISO-8859-1 where that holds them."""
-    text = "".join(f"{label.n_documents}\t{label.id}\n" if counted else f"{label.id}\n" for label in labels)
+def write_names(
+    path: Path, corpora: Mapping[str, Corpus], layout: str, *, counted: bool = False, latin: bool = False
+) -> dict[str, Numbered]:
+    """Number the labels, write their ids line by line, and return them; raise if a label does not fit on a line.
+
+    Ids, not names, are written, because they join data sets. `latin` writes ISO-8859-1 if that can hold all labels.
+    """
+    check_labels(corpora, layout, r"\S([^\r\n]*\S)?", "holds one label a line, without spaces around it")
+    labels = number_labels(corpora.values())
+    text = "".join(f"{label.n_documents}\t{label.id}\n" if counted else f"{label.id}\n" for label in labels.values())
     with open_whole(path) as file:
         file.write(text.encode("iso-8859-1" if latin and _is_latin(text) else "utf-8"))
+    return labels
 
 
 def _is_latin(text: str) -> bool:
-    """Whether ISO-8859-1 holds the text, and nobody would mistake it for UTF-8."""
+    """Return whether ISO-8859-1 can hold the text and its bytes cannot be taken for UTF-8."""
     try:
         text.encode("iso-8859-1").decode("utf-8")
     except UnicodeEncodeError:
@@ -94,7 +106,7 @@ def _is_latin(text: str) -> bool:
 
 
 def read_matrix(path: Path) -> sp.csr_matrix:
-    """Read a matrix that scipy.sparse.save_npz wrote; anything else is refused, and so are pickled objects."""
+    """Read a matrix that scipy.sparse.save_npz wrote; raise for anything else, pickled objects included."""
     try:
         found = sp.load_npz(path)  # with allow_pickle=False
         if hasattr(found, "check_format"):
@@ -114,7 +126,7 @@ def read_matrix(path: Path) -> sp.csr_matrix:
 
 
 def read_features(path: Path | None, n: int, beside: Path) -> sp.csr_matrix | None:
-    """Read the features of the `n` documents that the file `beside` has, where there is a file of them."""
+    """Read the features of the `n` documents in the file `beside`; None if there is no file of features."""
     if path is None:
         return None
     X = read_matrix(path).astype(np.float32)
@@ -127,7 +139,7 @@ def read_features(path: Path | None, n: int, beside: Path) -> sp.csr_matrix | No
 
 
 def check_rows(matrix: sp.csr_matrix, path: Path, n: int, beside: Path) -> None:
-    """Refuse a matrix with another number of rows than the `n` documents of the file beside it."""
+    """Raise if a matrix does not have one row for each of the `n` documents of the file beside it."""
     if matrix.shape[0] != n:
         raise DataError(
             f"{path} has {matrix.shape[0]} rows, but {beside.name} has {n} documents; "
@@ -136,7 +148,7 @@ def check_rows(matrix: sp.csr_matrix, path: Path, n: int, beside: Path) -> None:
 
 
 def read_truth(path: Path, names: Names, named_by: str) -> sp.csr_matrix:
-    """Read which documents have which labels, from a matrix of relevances: more than 0 is a label, 0 is none."""
+    """Read the labels of documents from a matrix of relevances: above 0 is a label, 0 is not."""
     Y = read_matrix(path)
     bad = np.flatnonzero(~(Y.data >= 0))
     if len(bad):
@@ -177,25 +189,25 @@ def read_numbers(line: str, n_labels: int | None, mistake: Mistake) -> list[int]
 def corpus_of_matrix(
     texts: Path | None, Y: sp.csr_matrix, truth: Path, X: sp.csr_matrix | None, names: Names, known: Described
 ) -> Corpus:
-    """Make a corpus of texts, one a line, or of features alone, and the labels in a matrix's rows."""
-    kept = {"label texts that several labels share": names.shared}
+    """Make a corpus of texts, one per line, or of features alone, and the labels in a matrix's rows."""
     if texts is None:
         assert X is not None  # a layout has at least one of them
         return gather_features(
-            X, Y.indices, Y.indptr, str(truth), known, concepts=names.concepts, names=names.ids, kept=kept
+            X, Y.indices, Y.indptr, str(truth), known, concepts=names.concepts, names=names.ids, kept=names.kept
         )
-    rows = _rows(open_lines(texts), Y, truth, names)
-    return gather(rows, str(texts), known=known, concepts=names.concepts, X=X, kept=kept)
+    documents = _documents(open_lines(texts), Y, truth, names)
+    return gather(documents, str(texts), known=known, concepts=names.concepts, X=X, kept=names.kept)
 
 
-def _rows(texts: Lines, Y: sp.csr_matrix, truth: Path, names: Names) -> Iterator[Row]:
+def _documents(texts: Lines, Y: sp.csr_matrix, truth: Path, names: Names) -> Iterator[Document]:
     n = Y.shape[0]
     for i, text in enumerate(texts):
         if i == n:
             raise texts.mistake(
                 f"no labels for this line in {truth.name} (which has {n} rows); line i must be the document of row i"
             )
-        yield Row(None, text, [names.label(number) for number in Y.indices[Y.indptr[i] : Y.indptr[i + 1]].tolist()])
+        numbers = Y.indices[Y.indptr[i] : Y.indptr[i + 1]].tolist()
+        yield Document(None, text, [names.label(number) for number in numbers])
     if texts.number < n:
         raise DataError(
             f"{texts.name} ends after line {texts.number}, but {truth.name} has {n} rows; "
@@ -203,13 +215,20 @@ def _rows(texts: Lines, Y: sp.csr_matrix, truth: Path, names: Names) -> Iterator
         )
 
 
-def write_matrix(path: Path, matrix: sp.csr_matrix) -> None:
-    """Write a matrix as scipy.sparse.save_npz does."""
+def write_matrices(corpus: Corpus, labels: Mapping[str, Numbered], truth: Path, features: Path) -> None:
+    """Write the labels of documents to `truth`, and their features, if there are any, to `features`."""
+    _write_matrix(truth, _truth_matrix(corpus, labels))
+    if corpus.X is not None:
+        features.parent.mkdir(exist_ok=True)
+        _write_matrix(features, corpus.X)
+
+
+def _write_matrix(path: Path, matrix: sp.csr_matrix) -> None:
     with open_whole(path) as file:
         sp.save_npz(file, matrix)
 
 
-def truth_matrix(corpus: Corpus, labels: dict[str, Numbered]) -> sp.csr_matrix:
+def _truth_matrix(corpus: Corpus, labels: Mapping[str, Numbered]) -> sp.csr_matrix:
     """Return the labels of documents with a column for each numbered label."""
     n = corpus.labels.n_labels
     place = np.fromiter((labels[label].number for label in corpus.labels.ids[:n]), dtype=np.int32, count=n)

@@ -1,8 +1,8 @@
 """X-BERT: texts with the numbers of their labels, line by line, in a folder mlc2seq.
 
 mlc2seq/{train,valid,test}.txt holds `l1,l2<TAB>text`, labels counted from 0; line j of mlc2seq/label_vocab.txt is
-`count<TAB>text of label j`. X.{trn,val,tst}.npz, features, are read where they are there; Y.{trn,val,tst}.npz, which
-says again what the lines say, must have as many rows. The folder mlc2seq itself, or one file of it, is read too.
+`count<TAB>text of label j`. X.{trn,val,tst}.npz, features, are optional; Y.{trn,val,tst}.npz, which repeats the labels
+of the lines, must have as many rows. The folder mlc2seq itself, or one file of it, is read too.
 """
 
 from __future__ import annotations
@@ -13,28 +13,25 @@ from pathlib import Path
 import scipy.sparse as sp
 
 from xmtc.core.corpus import Corpus
-from xmtc.data.concepts import Described
+from xmtc.data.document import Document
+from xmtc.data.files import find_file, one_line, open_lines, suffix, write_lines
 from xmtc.data.gather import gather
-from xmtc.data.layouts.layout import FILE, Files, Layout, find_file, suffix
+from xmtc.data.layout import FEATURES, FILE, SHORT_NAMES, TEXTS, VALID_STEMS, Files, Layout, find_splits
 from xmtc.data.layouts.numbered import (
-    PARTS,
     Names,
     check_rows,
     read_features,
     read_matrix,
     read_names,
     read_numbers,
-    truth_matrix,
-    write_matrix,
+    write_matrices,
     write_names,
 )
-from xmtc.data.lines import open_lines
-from xmtc.data.rows import Row
-from xmtc.data.write import check_labels, document_rows, number_labels, one_line, open_whole
+from xmtc.data.vocabulary import Described
+from xmtc.data.write import documents_of
 
 _FOLDER = "mlc2seq"
 _NAMES = "label_vocab.txt"
-_STEMS = {"train": ("train",), "dev": ("valid", "dev"), "test": ("test",)}
 
 
 def find(path: Path) -> Mapping[str, Files]:
@@ -46,8 +43,7 @@ def find(path: Path) -> Mapping[str, Files]:
     lines = path / _FOLDER if (path / _FOLDER).is_dir() else path
     if lines == path and not _has_names(path):
         return {}
-    found = {split: find_file(lines, *(f"{stem}.txt" for stem in stems)) for split, stems in _STEMS.items()}
-    return {split: (file,) for split, file in found.items() if file}
+    return find_splits(lines, ".txt", VALID_STEMS)
 
 
 def _has_names(folder: Path) -> bool:
@@ -59,20 +55,20 @@ def read(files: Files, known: Described) -> Corpus:
     (lines,) = files
     names = read_names(lines.parent, _NAMES, counted=True)
     return gather(
-        _rows(lines, names),
+        _documents(lines, names),
         str(lines),
         known=known,
         concepts=names.concepts,
         X=_read_features(lines) if lines.parent.name == _FOLDER else None,
-        kept={"label texts that several labels share": names.shared},
+        kept=names.kept,
     )
 
 
 def _read_features(lines: Path) -> sp.csr_matrix | None:
-    """The features beside mlc2seq; their rows, and those of the labels, must be its lines."""
+    """Read the features beside mlc2seq; their rows, and those of the labels, must be its lines."""
     stem = lines.name.partition(".")[0]
-    part = next((PARTS[split] for split, stems in _STEMS.items() if stem in stems), stem)
-    features, truth = (find_file(lines.parent.parent, f"{letter}.{part}.npz") for letter in "XY")
+    short = next((SHORT_NAMES[split] for split, stems in VALID_STEMS.items() if stem in stems), stem)
+    features, truth = (find_file(lines.parent.parent, f"{letter}.{short}.npz") for letter in "XY")
     if features is None and truth is None:
         return None
     n = sum(1 for _ in open_lines(lines))
@@ -81,30 +77,28 @@ def _read_features(lines: Path) -> sp.csr_matrix | None:
     return read_features(features, n, lines)
 
 
-def _rows(path: Path, names: Names) -> Iterator[Row]:
+def _documents(path: Path, names: Names) -> Iterator[Document]:
     lines = open_lines(path)
-    n_labels = None if names.ids is None else len(names.ids)
     for line in lines:
         numbers, tab, text = line.partition("\t")
         if not tab:
             raise lines.mistake("no tab in this line; write the labels' numbers, a tab and the text: 3,7<TAB>text")
-        yield Row(None, text, [names.label(number) for number in read_numbers(numbers, n_labels, lines.mistake)])
+        own = read_numbers(numbers, names.n_labels, lines.mistake)
+        yield Document(None, text, [names.label(number) for number in own])
 
 
 def write(corpora: Mapping[str, Corpus], folder: Path) -> None:
-    """Write texts, labels and features; label_vocab.txt holds the labels' ids, which join data sets."""
-    check_labels(corpora, "xbert", r"\S([^\r\n]*\S)?", "holds one label a line, without spaces around it")
-    labels = number_labels(corpora.values())
+    """Write texts, labels and features."""
     (folder / _FOLDER).mkdir()
-    write_names(folder / _FOLDER / _NAMES, list(labels.values()), counted=True)
+    labels = write_names(folder / _FOLDER / _NAMES, corpora, "xbert", counted=True)
     for split, corpus in corpora.items():
-        with open_whole(folder / _FOLDER / f"{_STEMS[split][0]}.txt") as file:
-            for row in document_rows(corpus):
-                numbers = ",".join(str(labels[label].number) for label in row.labels)
-                file.write(f"{numbers}\t{one_line(row.text)}\n".encode())
-        write_matrix(folder / f"Y.{PARTS[split]}.npz", truth_matrix(corpus, labels))
-        if corpus.X is not None:
-            write_matrix(folder / f"X.{PARTS[split]}.npz", corpus.X)
+        lines = (
+            f"{','.join(str(labels[label].number) for label in document.labels)}\t{one_line(document.text)}"
+            for document in documents_of(corpus)
+        )
+        write_lines(folder / _FOLDER / f"{VALID_STEMS[split][0]}.txt", lines)
+        short = SHORT_NAMES[split]
+        write_matrices(corpus, labels, truth=folder / f"Y.{short}.npz", features=folder / f"X.{short}.npz")
 
 
-LAYOUT = Layout("xbert", find, read, write, frozenset({"texts", "features"}))
+LAYOUTS = (Layout("xbert", find, read, write, TEXTS | FEATURES),)

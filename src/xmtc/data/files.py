@@ -1,0 +1,151 @@
+"""Find, read and write files, plain or gzipped, with the place of every mistake. Knows no layout.
+
+A line ends at a line feed alone (a carriage return before it is dropped): U+2028, form feeds and the like are text. At
+most one line, or one chunk of lines, is in memory at a time. A file is written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import IO
+
+from xmtc.core.errors import DataError
+
+_BUFFER = 1 << 20
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_SEPARATING = re.compile(r"\r\n|[\r\n\t]")
+
+
+def suffix(path: Path) -> str:
+    """Return the ending that tells the format, without .gz: "train.jsonl.gz" → ".jsonl"."""
+    return path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+
+
+def find_file(folder: Path, *names: str) -> Path | None:
+    """Return the first of these files that the folder holds, plain or with .gz; raise if it holds both."""
+    for name in names:
+        plain, packed = folder / name, folder / f"{name}.gz"
+        if plain.is_file() and packed.is_file():
+            raise DataError(f"{folder} holds both {plain.name} and {packed.name}; remove one of them")
+        if plain.is_file() or packed.is_file():
+            return plain if plain.is_file() else packed
+    return None
+
+
+class Lines:
+    """Iterate once over the lines of a stream, as strings without their end; `number` is that of the current line."""
+
+    def __init__(self, name: str, stream: IO[bytes] | gzip.GzipFile, *, close: bool = False) -> None:
+        self.name = name
+        self.number = 0
+        self._stream = stream
+        self._closing = stream if close else nullcontext()
+
+    def __iter__(self) -> Iterator[str]:
+        with self._closing:
+            while raw := self._read_line():
+                self.number += 1
+                if self.number == 1:
+                    raw = raw.removeprefix(_BYTE_ORDER_MARK)
+                try:
+                    line = raw.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    byte = raw[error.start]
+                    raise self.mistake(
+                        f"byte {error.start + 1} of the line (0x{byte:02x}) is not UTF-8; convert the file to UTF-8"
+                    ) from None
+                yield line.removesuffix("\n").removesuffix("\r")
+
+    def chunks(self, size: int = 1 << 22) -> Iterator[bytes]:
+        """Iterate over the rest in chunks of whole lines, each ending in a line feed; `number` counts lines before."""
+        with self._closing:
+            while True:
+                before, lines, length = self.number, [], 0
+                while length < size and (line := self._read_line()):
+                    self.number += 1
+                    length += len(line)
+                    lines.append(line)
+                if not lines:
+                    return
+                if before == 0:
+                    lines[0] = lines[0].removeprefix(_BYTE_ORDER_MARK)
+                if not lines[-1].endswith(b"\n"):
+                    lines[-1] += b"\n"
+                self.number, after = before, self.number
+                yield b"".join(lines)
+                self.number = after
+
+    def first(self) -> str:
+        """Return the first line, empty if there is none; iterating or `chunks` continues after it."""
+        self.number = 1
+        raw = self._read_line().removeprefix(_BYTE_ORDER_MARK)
+        return raw.decode("utf-8", "replace").rstrip("\r\n")
+
+    def mistake(self, reason: str, line: int | None = None) -> DataError:
+        """Return an error that gives file, line and `reason`."""
+        return DataError(f"{self.name}, line {self.number if line is None else line}: {reason}")
+
+    def _read_line(self) -> bytes:
+        try:
+            return self._stream.readline()
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise self.mistake("the gzip file is cut short or damaged here; copy it again", self.number + 1) from None
+        except OSError as error:
+            raise DataError(f"cannot read {self.name}: {error.strerror or error}") from None
+
+
+def open_lines(path: Path) -> Lines:
+    """Open a file for reading by lines; unpack it if its name ends in .gz."""
+    try:
+        stream = gzip.open(path) if path.suffix == ".gz" else open(path, "rb", buffering=_BUFFER)  # noqa: SIM115
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+    return Lines(str(path), stream, close=True)
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the bytes of a text file, unpacked, without byte order mark; the last line ends in a line feed."""
+    return b"".join(open_lines(path).chunks())
+
+
+def new_folder(folder: str | Path) -> Path:
+    """Make a folder for new data; raise if it holds anything, so that no data is overwritten."""
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise DataError(f"{folder} is not empty; remove it or choose another folder")
+    except OSError as error:
+        raise DataError(f"cannot make the folder {folder}: {error.strerror}") from None
+    return folder
+
+
+@contextmanager
+def open_whole(path: Path) -> Iterator[IO[bytes]]:
+    """Open a temporary file for writing, which takes the name `path` when everything is written."""
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        with open(partial, "wb") as file:
+            yield file
+        os.replace(partial, path)
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write lines, given without their ends, as UTF-8."""
+    with open_whole(path) as file:
+        file.writelines(f"{line}\n".encode() for line in lines)
+
+
+def one_line(text: str) -> str:
+    """Return a text with spaces for line ends and tabs, for layouts in which these separate."""
+    return _SEPARATING.sub(" ", text)

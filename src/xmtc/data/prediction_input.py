@@ -1,0 +1,95 @@
+"""What a model predicts for: a file or standard input → batches of documents, with bounded memory. Knows no labels."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain, repeat
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import scipy.sparse as sp
+
+from xmtc.core.errors import DataError
+from xmtc.data.document import Document, parse_jsonl, read_jsonl
+from xmtc.data.files import Lines, open_lines, suffix
+from xmtc.data.svmlight import iter_rows, read_header
+from xmtc.data.tables import ENDINGS, read_table
+
+_MOST_CHARACTERS = 1 << 25  # of a batch, whatever its number of documents
+
+
+class Batch(NamedTuple):
+    """Some documents; where the input has no id, it is the document's number, from 0."""
+
+    ids: list[str]
+    texts: list[str]
+
+
+def iter_documents(source: str | Path | IO[bytes], batch: int = 1024) -> Iterator[Batch]:
+    """Stream the documents of a file, in order, at most `batch` at a time.
+
+    .txt holds one text per line; .jsonl objects with `text` and optional `id`; .csv, .tsv and .parquet the same as
+    columns; .gz is unpacked. "-" (standard input) or a binary stream holds JSON objects if its first line that is not
+    empty begins with "{", else one text per line.
+    """
+    ids: list[str] = []
+    texts: list[str] = []
+    characters = 0
+    for number, document in enumerate(_read(source)):
+        ids.append(str(number) if document.id is None else document.id)
+        texts.append(document.text)
+        characters += len(document.text)
+        if len(ids) >= batch or characters >= _MOST_CHARACTERS:
+            yield Batch(ids, texts)
+            ids, texts, characters = [], [], 0
+    if ids:
+        yield Batch(ids, texts)
+
+
+def iter_features(path: str | Path, n_features: int, batch: int = 1024) -> Iterator[sp.csr_matrix]:
+    """Stream the feature rows of an XML Repository file, old or new; labels are not looked at.
+
+    An old one begins with `N D L`, then `l,l f:v …`; a new one (tst_X_Xf.txt) with `N D`, then `f:v …`. The matrices
+    have at most `batch` rows, and `n_features` columns, those of the model.
+    """
+    lines = open_lines(Path(path))
+    n, width, *n_labels = read_header(lines, "documents", "features", optional="labels")
+    if width > n_features:
+        raise lines.mistake(f"{width} features, but the model knows {n_features}; give it rows made as its training's")
+    for rows in iter_rows(lines, n, width, *n_labels):
+        X = rows.matrix(n_features)
+        for start in range(0, X.shape[0], batch):
+            yield X[start : start + batch]
+
+
+def _read(source: str | Path | IO[bytes]) -> Iterator[Document]:
+    if not isinstance(source, str | Path):
+        return _parse_stream(Lines("the input", source))
+    if str(source) == "-":
+        return _parse_stream(Lines("standard input", sys.stdin.buffer))
+    path = Path(source)
+    ending = suffix(path)
+    if ending == ".txt":
+        return _parse_texts(open_lines(path))
+    if ending == ".jsonl":
+        return read_jsonl(path, labelled=False)
+    if ending in ENDINGS:
+        return read_table(path, labelled=False)
+    raise DataError(f"cannot tell the format of {path}; name it .txt (one text a line), .jsonl, .csv, .tsv or .parquet")
+
+
+def _parse_stream(lines: Lines) -> Iterator[Document]:
+    rest = iter(lines)
+    n_blank = 0
+    for line in rest:
+        if line and not line.isspace():
+            if line.lstrip().startswith("{"):
+                return parse_jsonl(chain([line], rest), lines.mistake, labelled=False)
+            return _parse_texts(chain(repeat("", n_blank), [line], rest))
+        n_blank += 1
+    return _parse_texts(repeat("", n_blank))
+
+
+def _parse_texts(lines: Iterable[str]) -> Iterator[Document]:
+    return (Document(None, line, []) for line in lines)

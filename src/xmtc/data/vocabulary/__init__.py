@@ -1,0 +1,15 @@
+"""Names and hierarchy of labels: labels files and SKOS vocabularies → Described. Knows no documents."""
+
+from xmtc.data.vocabulary.concepts import LABELS, NOTHING, Described, write_concepts
+from xmtc.data.vocabulary.read import FILE_NAMES, find_vocabulary, is_skos, read_vocabulary
+
+__all__ = [
+    "FILE_NAMES",
+    "LABELS",
+    "NOTHING",
+    "Described",
+    "find_vocabulary",
+    "is_skos",
+    "read_vocabulary",
+    "write_concepts",
+]

@@ -1,0 +1,131 @@
+"""What is known of each label, and labels files, read and written. Knows no documents.
+
+A labels file has one `{"label", "name"?, "alternatives"?, "description"?, "parents"?}` per line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from xmtc.core.errors import DataError
+from xmtc.core.labels import Concept
+from xmtc.data.fields import as_id, as_ids, json_objects, optional, require, write_json_objects
+from xmtc.data.files import open_lines
+
+LABELS = "labels.jsonl"
+
+
+@dataclass(frozen=True)
+class Described:
+    """The concepts of a labels file or vocabulary, and what in it looks wrong."""
+
+    concepts: Sequence[Concept] = ()
+    undescribed: int = 0  # parents that are named but not described
+    circles: int = 0  # parents left out because the hierarchy ran in a circle
+    codes: Sequence[Mapping[str, str]] = ()  # concept → a shorter name that documents may use, such as its notation
+    retired: Collection[str] = ()  # concepts that documents should no longer be given
+
+    def join(self, labels: Collection[str]) -> list[Concept]:
+        """Return the concepts, with the ids that the documents use.
+
+        If no label of a document is the id of a concept, such as a vocabulary's URI, the codes that match the most
+        labels become the ids. Retired concepts are left out unless a document has them.
+        """
+        used = set(labels)
+        ids = [concept.id for concept in self.concepts]
+        code: Mapping[str, str] = {}
+        if self.codes and used.isdisjoint(ids):
+            code = max(self.codes, key=lambda code: len(used.intersection(code.values())))
+            code = {} if used.isdisjoint(code.values()) else code
+        joined = [_recode(concept, code) for concept in self.concepts] if code else list(self.concepts)
+        retired = {code.get(id, id) for id in self.retired} - used
+        return [concept for concept in joined if concept.id not in retired]
+
+    def oddities(self) -> dict[str, int]:
+        """Return what to warn of, with its count."""
+        return {
+            "parents that the labels file does not describe": self.undescribed,
+            "concepts in a circle, without the parent that closed it": self.circles,
+        }
+
+
+NOTHING = Described()
+
+
+def _recode(concept: Concept, code: Mapping[str, str]) -> Concept:
+    parents = tuple(code.get(parent, parent) for parent in concept.parents)
+    return replace(concept, id=code.get(concept.id, concept.id), parents=parents)
+
+
+def read_concepts(path: Path) -> Described:
+    """Read a labels file; raise if it describes a label twice, or if its hierarchy runs in a circle."""
+    lines = open_lines(path)
+    concepts: dict[str, Concept] = {}
+    for fields in json_objects(lines, lines.mistake):
+        require(("label",), fields, "key", lines.mistake)
+        label = as_id(fields["label"], "label", lines.mistake)
+        if label in concepts:
+            raise lines.mistake(f"label {label!r} is described a second time; keep one of the two lines")
+        concepts[label] = Concept(
+            id=label,
+            name=optional(fields, "name", str, "", lines.mistake),
+            alternatives=tuple(
+                as_ids(optional(fields, "alternatives", list, [], lines.mistake), "alternatives", lines.mistake)
+            ),
+            description=optional(fields, "description", str, "", lines.mistake),
+            parents=tuple(as_ids(optional(fields, "parents", list, [], lines.mistake), "parents", lines.mistake)),
+        )
+    circle = find_circle(concepts.values())
+    if circle:
+        raise DataError(f"{path}: the hierarchy runs in a circle: {' → '.join(circle)}; remove one of these parents")
+    named = {parent for concept in concepts.values() for parent in concept.parents}
+    return Described(list(concepts.values()), undescribed=len(named - concepts.keys()))
+
+
+def write_concepts(path: Path, concepts: Iterable[Concept]) -> None:
+    """Write a labels file; leave out what is empty."""
+    write_json_objects(path, map(_fields, concepts))
+
+
+def _fields(concept: Concept) -> dict[str, object]:
+    fields = {
+        "label": concept.id,
+        "name": concept.name,
+        "alternatives": concept.alternatives,
+        "description": concept.description,
+        "parents": concept.parents,
+    }
+    return {key: value for key, value in fields.items() if value}
+
+
+def find_circle(concepts: Iterable[Concept]) -> list[str]:
+    """Return labels of which each is a child of the next, from one back to itself; empty if there is no circle."""
+    parents = {concept.id: concept.parents for concept in concepts}
+    children: dict[str, list[str]] = {}
+    waiting = dict.fromkeys(parents, 0)  # described parents not yet placed above
+    for label in parents:
+        for parent in parents[label]:
+            if parent in parents:
+                waiting[label] += 1
+                children.setdefault(parent, []).append(label)
+    ready = [label for label, count in waiting.items() if count == 0]
+    while ready:
+        label = ready.pop()
+        del waiting[label]
+        for child in children.get(label, ()):
+            waiting[child] -= 1
+            if waiting[child] == 0:
+                ready.append(child)
+    if not waiting:
+        return []
+    # what waits still has a parent that waits, so climbing must meet a label again
+    path = [next(iter(waiting))]
+    seen = {path[0]: 0}
+    while True:
+        above = next(parent for parent in parents[path[-1]] if parent in waiting)
+        if above in seen:
+            return [*path[seen[above] :], above]
+        seen[above] = len(path)
+        path.append(above)

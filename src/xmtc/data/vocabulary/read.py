@@ -1,0 +1,46 @@
+"""Find the file that describes the labels of a data set, and read it: a labels file, or a SKOS vocabulary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from xmtc.core.errors import DataError
+from xmtc.data.files import find_file, suffix
+from xmtc.data.vocabulary.concepts import LABELS, Described, read_concepts
+from xmtc.data.vocabulary.skos import FORMATS, read_skos
+
+FILE_NAMES = (LABELS, *(f"labels{ending}" for ending in FORMATS))  # the first of these is a data set's own
+
+
+def is_skos(path: Path) -> bool:
+    """Return whether the name of a file is that of a SKOS vocabulary."""
+    return suffix(path) in FORMATS
+
+
+def find_vocabulary(path: Path, *, any_name: bool = True) -> Path | None:
+    """Return a folder's labels.jsonl, else its labels.ttl (.rdf, .nt, .jsonld), else its only file of these formats."""
+    found = find_file(path, *FILE_NAMES)
+    if found is None and any_name:
+        others = sorted(file for file in path.iterdir() if is_skos(file) and file.is_file())
+        if len(others) > 1:
+            names = ", ".join(file.name for file in others[:5])
+            raise DataError(
+                f"{path} holds several vocabularies ({names}); rename the right one to labels{others[0].suffix}"
+            )
+        found = others[0] if others else None
+    return found
+
+
+def read_vocabulary(path: str | Path, language: str | None = None) -> Described:
+    """Read a labels file (.jsonl) or a SKOS vocabulary (.ttl, .rdf, .nt, .jsonld), plain or packed as .gz.
+
+    `language` chooses among the names of a SKOS vocabulary, such as "de"; see `skos.py` for what happens without it.
+    """
+    path = Path(path)
+    if is_skos(path):
+        return read_skos(path, language)
+    if suffix(path) == ".jsonl":
+        if language is not None:
+            raise DataError(f"{path} has one name a label, in no stated language; leave the language out")
+        return read_concepts(path)
+    raise DataError(f"cannot tell the format of {path}; name labels .jsonl, or a SKOS vocabulary {', '.join(FORMATS)}")

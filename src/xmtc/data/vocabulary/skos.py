@@ -1,0 +1,185 @@
+"""SKOS vocabularies → what is known of each concept. Knows no documents.
+
+Turtle (.ttl), RDF/XML (.rdf), N-Triples (.nt) and JSON-LD (.jsonld), packed as .gz or not. A concept's id is its URI,
+prefLabel its name; altLabel gives alternatives, definition or else scopeNote the description, broader and the reverse
+of narrower the parents; SKOS-XL's labels count like plain ones. A link that closes a circle of parents is left out, and
+counted in a warning.
+
+Names are in the language asked for; by default in English if any concept has an English name, else in the language that
+names most concepts. A concept without such a name gets one without language, else the first of another language.
+
+Parsing a large vocabulary takes a minute, so the result is kept in the cache, by content and language.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xmtc.core.cache import cached, key_of
+from xmtc.core.errors import DataError, nearest
+from xmtc.core.labels import Concept
+from xmtc.data.files import read_bytes, suffix
+from xmtc.data.vocabulary.concepts import Described
+from xmtc.data.vocabulary.rdf import Pairs, read_pairs
+
+FORMATS = {".ttl": "turtle", ".rdf": "xml", ".nt": "nt", ".jsonld": "json-ld"}
+_VERSION = "skos 1"  # of what the cache holds
+_SKOS, _XL = "http://www.w3.org/2004/02/skos/core#", "http://www.w3.org/2008/05/skos-xl#"
+_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+_DEPRECATED = "http://www.w3.org/2002/07/owl#deprecated"
+_LINKS = {f"{_SKOS}broader", f"{_SKOS}narrower", f"{_SKOS}notation", f"{_RDF}type", f"{_RDF}value", _DEPRECATED}
+_WORDS = {f"{_SKOS}{name}" for name in ("prefLabel", "altLabel", "definition", "scopeNote")}
+_XL_WORDS = {f"{_XL}{name}" for name in ("prefLabel", "altLabel", "literalForm")}
+
+Texts = dict[str, list[tuple[str, str]]]  # concept → (language, text)
+
+
+def read_skos(path: Path, language: str | None = None) -> Described:
+    """Read a vocabulary, with names in `language`, a tag such as "de"; raise if no concept has a name in it."""
+    raw = read_bytes(path)
+    key = key_of([_VERSION, suffix(path), language or "", raw])
+    kept = cached("skos", key, ["concepts"], lambda: {"concepts": _pack(path, raw, language)})
+    lines = (json.loads(line) for line in kept["concepts"].tobytes().splitlines())
+    circles = next(lines)
+    concepts, notations, retired = [], {}, []
+    for uri, name, alternatives, description, parents, notation, is_retired in lines:
+        concepts.append(Concept(uri, name, tuple(alternatives), description, tuple(parents)))
+        if notation:
+            notations[uri] = notation
+        if is_retired:
+            retired.append(uri)
+    known = {concept.id for concept in concepts}
+    named = {parent for concept in concepts for parent in concept.parents}
+    codes = (_unique(notations), _unique({uri: re.split("[/#]", uri)[-1] or uri for uri in known}))
+    return Described(concepts, len(named - known), circles, codes, retired)
+
+
+def _unique(codes: Mapping[str, str]) -> dict[str, str]:
+    """Return the codes that only one concept has."""
+    counts = Counter(codes.values())
+    return {uri: code for uri, code in codes.items() if counts[code] == 1}
+
+
+def _pack(path: Path, raw: bytes, language: str | None) -> NDArray[np.uint8]:
+    """Parse a vocabulary into lines of JSON: the number of links left out, then one concept each."""
+    pairs = read_pairs(path, raw, FORMATS[suffix(path)], _LINKS | _WORDS | _XL_WORDS)
+    uris = sorted(_concepts(pairs))
+    if not uris:
+        raise DataError(f"{path} holds no skos:Concept; give a SKOS vocabulary, or move the file elsewhere")
+    names, alternatives = _texts(pairs, "prefLabel"), _texts(pairs, "altLabel")
+    definitions, notes = _texts(pairs, "definition"), _texts(pairs, "scopeNote")
+    wanted = _choose_language(path, (names[uri] for uri in uris if uri in names), language)
+    retired = {str(s) for s, o in pairs[_DEPRECATED] if str(o).lower() in ("true", "1")}
+    parents = {uri: sorted(found) for uri, found in _parents(pairs, set(uris), retired).items()}
+    notations = {str(s): str(o) for s, o in sorted(pairs[f"{_SKOS}notation"], key=str, reverse=True)}
+    lines: list[Any] = [_break_circles(parents)]
+    for uri in uris:
+        name = min(names.get(uri, [("", "")]), key=lambda text: _rank(text, wanted))[1]
+        others = sorted(
+            {text[1] for text in alternatives.get(uri, ()) if _rank(text, wanted)[0] < _FOREIGN} - {name, ""}
+        )
+        told = [text for text in (definitions.get(uri) or notes.get(uri) or ()) if _rank(text, wanted)[0] < _FOREIGN]
+        description = min(told, key=lambda text: _rank(text, wanted))[1] if told else ""
+        lines.append([uri, name, others, description, parents.get(uri, []), notations.get(uri, ""), uri in retired])
+    packed = "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
+    return np.frombuffer(packed.encode("utf-8", "replace"), dtype=np.uint8)
+
+
+def _concepts(pairs: Pairs) -> set[str]:
+    """URIs of the concepts: what is typed so, or, in a file without types, what has a name."""
+    typed = {str(s) for s, o in pairs[f"{_RDF}type"] if str(o) == f"{_SKOS}Concept" and _is_uri(s)}
+    other = {str(s) for s, _ in pairs[f"{_RDF}type"]}
+    return typed or {str(s) for s, _ in pairs[f"{_SKOS}prefLabel"] if _is_uri(s) and str(s) not in other}
+
+
+def _is_uri(node: Any) -> bool:
+    import rdflib
+
+    return isinstance(node, rdflib.URIRef)
+
+
+def _texts(pairs: Pairs, name: str) -> Texts:
+    """Literals of each concept; where a node stands for one, as in SKOS-XL, that node's."""
+    import rdflib
+
+    inner: dict[Any, list[Any]] = defaultdict(list)
+    for node, literal in (*pairs[f"{_RDF}value"], *pairs[f"{_XL}literalForm"]):
+        inner[node].append(literal)
+    found: Texts = defaultdict(list)
+    for subject, value in (*pairs[f"{_SKOS}{name}"], *pairs[f"{_XL}{name}"]):
+        for literal in [value] if isinstance(value, rdflib.Literal) else inner[value]:
+            if isinstance(literal, rdflib.Literal):
+                found[str(subject)].append(((literal.language or "").lower(), " ".join(str(literal).split())))
+    return found
+
+
+_EXACT, _REGIONAL, _PLAIN, _FOREIGN = range(4)
+
+
+def _rank(text: tuple[str, str], wanted: str) -> tuple[int, str, str]:
+    """How well a text's language fits, the best first."""
+    tag = text[0]
+    if tag == wanted:
+        return _EXACT, *text
+    if wanted and tag.startswith(f"{wanted}-"):
+        return _REGIONAL, *text
+    return (_FOREIGN if tag else _PLAIN), *text
+
+
+def _choose_language(path: Path, names: Iterable[list[tuple[str, str]]], asked: str | None) -> str:
+    counts = Counter(
+        tag for texts in names for tag in {tag.partition("-")[0] for tag, _ in texts} | {t for t, _ in texts}
+    )
+    if asked is not None:
+        if asked.lower() not in counts:
+            tags = sorted(filter(None, counts))
+            there = f"it has {', '.join(tags[:30])}" if tags else "its names have no language"
+            raise DataError(f"{path} names nothing in {asked!r}; {there}.{nearest(asked, tags)}")
+        return asked.lower()
+    if "en" in counts:
+        return "en"
+    return min(counts, key=lambda tag: (-counts[tag], tag), default="")
+
+
+def _parents(pairs: Pairs, concepts: set[str], retired: set[str]) -> dict[str, set[str]]:
+    """Parents of each concept; those that are retired, or no URIs, are left out."""
+    found: dict[str, set[str]] = defaultdict(set)
+    upwards = ((s, o) for s, o in pairs[f"{_SKOS}broader"])
+    reversed_ = ((o, s) for s, o in pairs[f"{_SKOS}narrower"])
+    for child, parent in (*upwards, *reversed_):
+        if str(child) in concepts and _is_uri(parent) and str(parent) not in retired:
+            found[str(child)].add(str(parent))
+    return found
+
+
+def _break_circles(parents: dict[str, list[str]]) -> int:
+    """Leave out the links that close a circle, in place; return their number."""
+    removed = 0
+    done: set[str] = set()
+    for start in sorted(parents):
+        if start in done:
+            continue
+        path = {start}
+        stack: list[tuple[str, Iterator[str]]] = [(start, iter(list(parents[start])))]
+        while stack:
+            child, rest = stack[-1]
+            parent = next(rest, None)
+            if parent is None:
+                stack.pop()
+                path.discard(child)
+                done.add(child)
+            elif parent in path:
+                parents[child].remove(parent)
+                removed += 1
+            elif parent not in done and parent in parents:
+                path.add(parent)
+                stack.append((parent, iter(list(parents[parent]))))
+    return removed
