@@ -1,19 +1,25 @@
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from tests.app.conftest import fails, xmtc
 from xmtc import __version__
-from xmtc.app.cli import commands
-from xmtc.catalogue import METHODS
+from xmtc.app.cli import calibrate, commands
+from xmtc.app.cli.options import Truth
+from xmtc.catalogue import METHODS, list_recipes
+from xmtc.core.calibration import CurveMethod
+from xmtc.core.ensemble import Rule
 from xmtc.core.errors import DataError
-from xmtc.data import DataWarning
+from xmtc.core.metrics import TruthMode
+from xmtc.data import LAYOUTS, DataWarning
 
 COMMAND = [sys.executable, "-m", "xmtc"]
 ALL = [
@@ -45,6 +51,25 @@ def test_every_command_has_help_with_an_example(command: str) -> None:
 def test_training_names_all_methods() -> None:
     told = xmtc("train", "--help").out
     assert all(method in told for method in METHODS)
+
+
+def test_help_lists_what_there_is() -> None:
+    listed = xmtc("train", "--help").out.replace(",", " ").split()
+    assert len(list_recipes()) > 20
+    assert set(list_recipes()) <= set(listed)
+    convert = xmtc("data", "convert", "--help").out
+    assert all(layout.name in convert for layout in LAYOUTS if layout.writable)
+    assert all(rule in xmtc("ensemble", "--help").out for rule in get_args(Rule))
+
+
+def test_no_help_shows_a_name_that_was_not_filled_in() -> None:
+    for command in (*ALL, "calibrate", "update", "serve", "data convert"):
+        assert not re.search(r"\{[a-z]+\}", xmtc(*command.split(), "--help").out), command
+
+
+def test_choices_are_those_of_the_library() -> None:
+    assert [one.value for one in Truth] == list(get_args(TruthMode))
+    assert [one.value for one in calibrate.Method] == list(get_args(CurveMethod))
 
 
 def test_without_arguments_it_shows_all_commands() -> None:

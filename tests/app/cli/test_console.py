@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from tests.app.conftest import Result
-from xmtc.app.cli.console import duration, json_line, megabytes, one_line, printable
+from xmtc.app.cli.console import duration, megabytes, one_line
 
 
 @pytest.mark.parametrize(
@@ -23,17 +20,6 @@ from xmtc.app.cli.console import duration, json_line, megabytes, one_line, print
 )
 def test_one_line(text: str, line: str) -> None:
     assert one_line(text, 10) == line
-
-
-def test_printable_keeps_places() -> None:
-    assert printable("a\nb\x00é\u2028日") == "a b é 日"
-
-
-def test_json_is_one_line_of_unicode_and_no_nan() -> None:
-    assert json_line({"a": "é\n"}) == '{"a": "é\\n"}'
-    assert json.loads(json_line([1.5])) == Result(0, "[1.5]", "").json
-    with pytest.raises(ValueError):
-        json_line(float("nan"))
 
 
 def test_figures_for_people() -> None:

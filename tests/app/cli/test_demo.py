@@ -12,8 +12,8 @@ import pytest
 from tests.app.conftest import fails, xmtc
 from tests.tiny import build_tiny
 from xmtc import api
-from xmtc.app.cli import demo_models
-from xmtc.core.calibration.model import calibration_of
+from xmtc.app.cli import demo
+from xmtc.core.calibration import calibration_of
 from xmtc.data.pydocs import build_pydocs
 
 NEURAL = ("torch", "transformers", "accelerate")
@@ -72,7 +72,7 @@ def tiny_recipe(docstrings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         '[head]\nmode = "small"\ninitial_bias = -6\n'
         "[rate]\nencoder = 3e-3\nhead = 3e-2\n[train]\nepochs = 2\n"
     )
-    monkeypatch.setattr(demo_models, "LIGHTXML", str(recipe))
+    monkeypatch.setattr(demo, "LIGHTXML", str(recipe))
     return recipe
 
 
@@ -115,7 +115,7 @@ def test_without_the_packages_or_the_weights_it_goes_on(
 ) -> None:
     recipe = tmp_path / "absent.toml"
     recipe.write_text('method = "lightxml"\n[encoder]\nname = "./absent"\n')
-    monkeypatch.setattr(demo_models, "LIGHTXML", str(recipe))
+    monkeypatch.setattr(demo, "LIGHTXML", str(recipe))
     if importlib.util.find_spec("torch") is not None:
         result = xmtc("demo", "--out", folder)
         assert result.code == 0, result.err
@@ -139,15 +139,15 @@ def test_without_the_packages_or_the_weights_it_goes_on(
 
 def test_dev_is_made_of_modules_that_training_never_sees(docstrings: Path) -> None:
     corpus = api.read_corpus(docstrings, "train")
-    parts = demo_models.hold_out_modules(corpus)
-    assert len(parts.train) + len(parts.dev) == len(corpus)
-    assert 0 < len(parts.dev) < len(corpus) / 4
+    splits = demo.hold_out_modules(corpus)
+    assert len(splits.train) + len(splits.dev) == len(corpus)
+    assert 0 < len(splits.dev) < len(corpus) / 4
 
     def module(labels: list[str]) -> str:
         return max((label for label in labels if not label.startswith("arg:")), key=lambda name: (len(name), name))
 
     seen, held = (
-        {module(part.labels.decode(part.Y[row].indices.tolist())) for row in range(len(part))} for part in parts
+        {module(split.labels.decode(split.Y[row].indices.tolist())) for row in range(len(split))} for split in splits
     )
     assert not seen & held
 
@@ -155,7 +155,6 @@ def test_dev_is_made_of_modules_that_training_never_sees(docstrings: Path) -> No
 def test_interrupted_data_is_made_anew_and_other_files_are_left_alone(
     docstrings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from xmtc.app.cli import demo
     from xmtc.data import pydocs
 
     monkeypatch.setattr(pydocs, "PACKAGES", {"rich": "rich"})

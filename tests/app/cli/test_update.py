@@ -11,6 +11,7 @@ import pytest
 
 from tests.app.conftest import documents, fails, write_lines, xmtc
 from xmtc import api
+from xmtc.app.details import last_update
 from xmtc.core.corpus import Corpus
 
 
@@ -185,12 +186,12 @@ def test_updates_follow_each_other_and_repeat_on_any_number_of_threads(
     config = {"cluster": {"size": 20}}
     model = api.train(of_labels(range(600), few | many), config=config)
     joined = api.update(model, of_labels(range(600), many))
-    assert joined.manifest.details.updates[-1].new_clusters == 0
+    assert last_update(joined)["new_clusters"] == 0
     branched = api.update(joined, of_labels(range(600), set()))
-    assert branched.manifest.details.updates[-1].new_clusters == 3
+    assert last_update(branched)["new_clusters"] == 3
     retired = api.update(branched, retire=["l0", "l1", "l2"])
     last = api.update(retired, of_labels(range(900), set()), budget=1)
-    assert last.manifest.details.updates[-1].waiting_nodes == 0
+    assert last_update(last)["waiting_nodes"] == 0
     assert [len(tree.leaf_labels) for tree in last.trees] == [97] * 3  # type: ignore[attr-defined]
     last.save(tmp_path / "last")
     best = api.load(tmp_path / "last").rank([f"topic{i} word{i}" for i in range(100)], 1).named(last.labels)

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from tests.app.conftest import fails, write_lines, xmtc
-from xmtc import api
+from xmtc import __version__, api
+from xmtc.app.details import training_curves
 from xmtc.app.report import page as html_report
 from xmtc.app.report.analysis import (
     draw_differences,
@@ -19,7 +20,6 @@ from xmtc.app.report.analysis import (
     judge,
     measure_reliability,
     score_labels,
-    training_curves,
 )
 from xmtc.app.report.comparison import short_names
 from xmtc.app.report.examples import mark_words
@@ -29,6 +29,7 @@ from xmtc.app.report.sections import training_section
 from xmtc.core.corpus import Corpus
 from xmtc.core.explanation import Explanation
 from xmtc.core.ranking import Ranking
+from xmtc.core.storage import Details
 
 pytest.importorskip("matplotlib", reason="reports are drawn by matplotlib")
 
@@ -106,11 +107,17 @@ def test_it_shows_what_was_measured(page: Path, model: Path, data: Path) -> None
     assert "sugar" in found.text["labels"]
     assert "First label right" in found.text["examples"]
     assert "not calibrated" in found.text["reliability"]
-    facts = found.text["settings"]
+    settings = found.text["settings"]
     assert all(
-        part in facts for part in ("tree.trees", str(data), "A = 0.55", "120", api.read_corpus(data).fingerprint())
+        part in settings for part in ("tree.trees", str(data), "A = 0.55", "120", api.read_corpus(data).fingerprint())
     )
     assert found.tags.count("svg") == found.tags.count("figcaption") == 3
+
+
+def test_it_names_the_version_and_the_commit(page: Path) -> None:
+    repository = Path(__file__).resolve().parents[3]
+    commit = r" commit [0-9a-f]{12}( with local changes)?" if (repository / ".git").exists() else ""
+    assert re.search(rf"xmtc{re.escape(__version__)}{commit}Python\d", read(page).text["settings"])
 
 
 def test_the_same_measurement_gives_the_same_bytes(page: Path, model: Path, data: Path, tmp_path: Path) -> None:
@@ -267,13 +274,13 @@ def test_the_curve_of_a_model_trained_in_epochs(model: Path) -> None:
     assert training_section({"m": loaded}) is None
     curve = [{"epoch": i, "loss": 0.5 - i / 10, "dev": 40.0 + i} for i in range(3)]
     config = {"train": {"metric": "nDCG@5"}}
-    manifest = replace(loaded.manifest, details={**loaded.manifest.details, "curve": curve}, config=config)
+    manifest = replace(loaded.manifest, details=Details(curve=curve), config=config)
     trained = replace(loaded, manifest=manifest)
     assert training_curves(trained) == {"linear": curve}
     section = str(training_section({"m": trained}))
     assert "nDCG@5 42.00 after epoch 3" in section
     assert section.count("<svg") == 1
-    one = replace(trained, manifest=replace(manifest, details={**manifest.details, "curve": curve[:1]}))
+    one = replace(trained, manifest=replace(manifest, details=Details(curve=curve[:1])))
     assert "<svg" not in str(training_section({"m": one}))
     joined = api.ensemble([trained, loaded])
     assert training_curves(joined) == {"linear": curve}
@@ -369,14 +376,22 @@ def test_a_model_in_stages(model: Path, data: Path, tmp_path: Path) -> None:
     assert "matching" not in read(tmp_path / "c.html").ids
 
 
+class StagedDetails(Details):
+    """As a model in stages has them."""
+
+    members: list[dict[str, Any]]
+
+
 def test_curves_of_members_in_stages(model: Path) -> None:
     loaded: Any = api.load(model)
     curves = [[{"epoch": 0, "loss": loss, "dev": 40.0}] for loss in (0.5, 0.4)]
     members = [{"vectors": "pifa", "seed": seed, "curve": curve} for seed, curve in enumerate(curves)]
-    details = {**loaded.manifest.details, "members": members, "curve": curves[0]}
+    details = StagedDetails(members=members, curve=curves[0])
     staged = replace(loaded, manifest=replace(loaded.manifest, method="xbert", details=details))
     assert training_curves(staged) == {"xbert, pifa, seed 0": curves[0], "xbert, pifa, seed 1": curves[1]}
-    one = replace(staged, manifest=replace(staged.manifest, details={**details, "members": members[:1]}))
+    one = replace(
+        staged, manifest=replace(staged.manifest, details=StagedDetails(members=members[:1], curve=curves[0]))
+    )
     assert training_curves(one) == {"xbert": curves[0]}
     joined = api.ensemble([one, one])
     assert training_curves(joined) == {"xbert": curves[0], "xbert, again 1": curves[0]}

@@ -19,7 +19,7 @@ from fastapi import FastAPI
 
 from tests.app.conftest import documents, xmtc
 from xmtc import api
-from xmtc.app.rest.answers import Cut, Kept
+from xmtc.app.rest.answers import Kept, Limits
 from xmtc.app.rest.application import build_application
 from xmtc.app.rest.jobs import Explained, SuggestJob, answer_jobs
 from xmtc.app.rest.metrics import Metrics
@@ -65,13 +65,13 @@ class Delicate:
 
 def jobs_of_many_kinds() -> list[SuggestJob]:
     return [
-        SuggestJob(TEXTS[:2], Cut(1), write),
-        SuggestJob(TEXTS[2:3], Cut(5), write),
-        SuggestJob(TEXTS[3:], Cut(3, min_score=0.3), write),
-        SuggestJob(TEXTS[:2], Cut(3), write, include=("t1", "t2")),
-        SuggestJob(TEXTS[2:4], Cut(2), write, include=("t1", "t2")),
-        SuggestJob(TEXTS[:1], Cut(2), write, exclude=("t1",), explain=True),
-        SuggestJob(TEXTS[:1], Cut(5), write, explain=frozenset({0, 2})),
+        SuggestJob(TEXTS[:2], Limits(1), write),
+        SuggestJob(TEXTS[2:3], Limits(5), write),
+        SuggestJob(TEXTS[3:], Limits(3, min_score=0.3), write),
+        SuggestJob(TEXTS[:2], Limits(3), write, include=("t1", "t2")),
+        SuggestJob(TEXTS[2:4], Limits(2), write, include=("t1", "t2")),
+        SuggestJob(TEXTS[:1], Limits(2), write, exclude=("t1",), explain=True),
+        SuggestJob(TEXTS[:1], Limits(5), write, explain=frozenset({0, 2})),
     ]
 
 
@@ -86,9 +86,9 @@ def test_together_jobs_are_answered_as_if_alone(model: Path) -> None:
 @pytest.mark.parametrize(("word", "error"), [("bug", RuntimeError), ("mistake", DataError)])
 def test_a_bad_job_costs_no_other(model: Path, word: str, error: type[Exception]) -> None:
     jobs = [
-        SuggestJob(TEXTS[:1], Cut(2), write),
-        SuggestJob([word], Cut(2), write),
-        SuggestJob(TEXTS[1:], Cut(2), write),
+        SuggestJob(TEXTS[:1], Limits(2), write),
+        SuggestJob([word], Limits(2), write),
+        SuggestJob(TEXTS[1:], Limits(2), write),
     ]
     found = answers(Delicate(api.load(model)), jobs)
     assert isinstance(found[1], error)
@@ -98,19 +98,19 @@ def test_a_bad_job_costs_no_other(model: Path, word: str, error: type[Exception]
 
 def test_an_abandoned_job_is_not_worked_on(model: Path) -> None:
     delicate = Delicate(api.load(model))
-    assert dict(answer_jobs("test", delicate, Metrics(), [SuggestJob(TEXTS, Cut(2), write, abandoned=True)])) == {}
+    assert dict(answer_jobs("test", delicate, Metrics(), [SuggestJob(TEXTS, Limits(2), write, abandoned=True)])) == {}
     assert delicate.calls == []
 
 
 def serve_in_process(folder: Path, timeout: float, *requests: dict[str, Any]) -> list[httpx.Response]:
     async def main() -> list[httpx.Response]:
-        transport = httpx.ASGITransport(app=door)
+        transport = httpx.ASGITransport(app=application)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             return [await client.post("/v1/models/one/suggest", json=request) for request in requests]
 
     metrics = Metrics()
     models = Models({"one": folder}, 1024, timeout, metrics)
-    door = build_application(models, metrics, None, timeout=30)
+    application = build_application(models, metrics, None, timeout=30)
     try:
         return asyncio.run(main())
     finally:
@@ -130,9 +130,9 @@ def test_what_takes_too_long_is_given_up(model: Path) -> None:
     async def main() -> httpx.Response:
         # a job that is written only after the request is answered keeps the model busy, however fast the machine
         batcher = models.get("one").batcher
-        before = asyncio.create_task(batcher.submit(SuggestJob(TEXTS[:1], Cut(1), write_late), 30, never))
+        before = asyncio.create_task(batcher.submit(SuggestJob(TEXTS[:1], Limits(1), write_late), 30, never))
         await asyncio.sleep(0)
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=door), base_url="http://test") as client:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=application), base_url="http://test") as client:
             late = await client.post("/v1/models/one/suggest", json={"texts": TEXTS[1:]})
         answered.set()
         assert json.loads(await before)[0]  # what was begun is answered
@@ -140,7 +140,7 @@ def test_what_takes_too_long_is_given_up(model: Path) -> None:
 
     metrics = Metrics()
     models = Models({"one": model}, 1024, 0.02, metrics)
-    door = build_application(models, metrics, None, timeout=30)
+    application = build_application(models, metrics, None, timeout=30)
     try:
         late = asyncio.run(main())
     finally:
@@ -162,7 +162,7 @@ def test_a_calibrated_model_tells_probabilities_and_takes_a_threshold(model: Pat
 
 def test_a_bug_is_told_without_its_traceback(model: Path) -> None:
     async def main() -> httpx.Response:
-        transport = httpx.ASGITransport(app=door, raise_app_exceptions=False)
+        transport = httpx.ASGITransport(app=application, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             return await client.get("/bug")
 
@@ -171,8 +171,8 @@ def test_a_bug_is_told_without_its_traceback(model: Path) -> None:
 
     metrics = Metrics()
     models = Models({"one": model}, 1024, 30, metrics)
-    door = build_application(models, metrics, None, timeout=30)
-    cast(FastAPI, door._app).add_api_route("/bug", bug)
+    application = build_application(models, metrics, None, timeout=30)
+    cast(FastAPI, application._app).add_api_route("/bug", bug)
     answer = asyncio.run(main())
     models.close()
     assert answer.headers["content-type"] == "application/problem+json"

@@ -9,6 +9,7 @@ import typer
 
 from xmtc import __version__
 from xmtc.app.cli import calibrate, data, demo, ensemble, evaluate, explain, inspect, predict, serve, train, update
+from xmtc.app.cli.listings import ListingCommand
 from xmtc.core.errors import ConfigError, nearest
 
 _UsageError: Any = typer.BadParameter.__base__  # typer gives it no public name
@@ -21,10 +22,10 @@ app = typer.Typer(
     help="Tag texts with the most relevant few of thousands to millions of labels.",
     epilog="Start with: xmtc demo",
 )
-_Commands = tuple[tuple[str, Callable[..., None], str], ...]  # name, function, example
+_Commands = tuple[tuple[str, Callable[..., None], str], ...]  # name, function, example and what else ends the help
 _COMMANDS: _Commands = (
     ("demo", demo.demo, "xmtc demo"),
-    ("train", train.train, "xmtc train data/ --method linear --out model/"),
+    ("train", train.train, "xmtc train data/ --method linear --out model/\n\nRecipes:\n\n{recipes}"),
     ("predict", predict.predict, 'xmtc predict model/ "Council regulation on sugar imports" -k 3'),
     ("evaluate", evaluate.evaluate, "xmtc evaluate model/ data/ --split test"),
     ("compare", evaluate.compare, "xmtc compare old/ new/ --data data/"),
@@ -41,10 +42,10 @@ _DATA_COMMANDS: _Commands = (
     ("convert", data.convert, "xmtc data convert Eurlex-4K/ --out eurlex/ --to native"),
 )
 for _name, _function, _example in _COMMANDS:
-    app.command(_name, epilog=f"Example: {_example}")(_function)
+    app.command(_name, cls=ListingCommand, epilog=f"Example: {_example}")(_function)
 _data = typer.Typer(help="Make and convert data sets.", epilog="Example: xmtc data pydocs --out pydocs/")
 for _name, _function, _example in _DATA_COMMANDS:
-    _data.command(_name, epilog=f"Example: {_example}")(_function)
+    _data.command(_name, cls=ListingCommand, epilog=f"Example: {_example}")(_function)
 app.add_typer(_data, name="data")
 
 

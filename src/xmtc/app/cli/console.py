@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any
 
 from rich.console import Console
+
+from xmtc.app.text import json_line, printable
 
 _PIPE_WIDTH = 120  # columns of a table that goes to a file
 
@@ -22,21 +23,11 @@ def print_json(value: Any) -> None:
     print(json_line(value))
 
 
-def json_line(value: Any) -> str:
-    """Return a value as JSON on one line."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
-
-
 def one_line(text: str, width: int = 100) -> str:
     """Return the beginning of a text as one line that no terminal can trip over."""
     start = text[: 4 * width]
     line = " ".join(printable(start).split())
     return line if len(line) <= width and len(text) == len(start) else line[: width - 1].rstrip() + "…"
-
-
-def printable(text: str) -> str:
-    """Return a text with spaces for line ends and control characters; every character keeps its place."""
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def duration(seconds: float) -> str:

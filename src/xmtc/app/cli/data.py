@@ -56,12 +56,7 @@ def convert(
     out: _Folder,
     to: Annotated[
         str,
-        typer.Option(
-            "--to",
-            metavar="LAYOUT",
-            help="native, csv, tsv, parquet, attentionxml, xbert, xtransformer, pecos, aplc, libmultilabel, annif, "
-            "xml-repository, xml-repository-sparse or xml-repository-texts.",
-        ),
+        typer.Option("--to", metavar="LAYOUT", help="One of {layouts}."),
     ],
     labels: Annotated[
         str | None,

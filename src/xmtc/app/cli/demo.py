@@ -5,25 +5,33 @@ Every step may be interrupted: the next run goes on with what is finished, and d
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import shlex
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from xmtc.app.cli.options import check_path
-from xmtc.core.errors import DataError, XmtcError
+from xmtc.core.errors import ConfigError, DataError, ModelError, XmtcError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from xmtc.app.cli.demo_models import Parts
     from xmtc.core.corpus import Corpus
     from xmtc.core.model import Model
+    from xmtc.core.progress import Progress
 
+LINEAR = "linear"
+LIGHTXML = "lightxml/pydocs-demo"
+_DEV_SHARE = 20  # one module in twenty is dev
+_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # of the first model in the ensemble, that are tried
+_CHOSEN_BY = "nDCG@5"
+_DEPTH = 100  # labels that each model puts forward, as in an ensemble
 _SHOWN = 10  # documents whose labels are printed
 _LABELS = 5  # labels of each
 _QUESTION = "Parse a date string into a datetime"
@@ -49,7 +57,6 @@ def demo(
     """
     from xmtc import api
     from xmtc.app.cli import console as terminal
-    from xmtc.app.cli.demo_models import LIGHTXML, LINEAR, hold_out_modules, join_models, train_model
     from xmtc.app.cli.progress import show_progress
 
     started = time.monotonic()
@@ -64,22 +71,22 @@ def demo(
     _build_data(folders["data"])
     with show_progress() as progress:
         progress.stage("reading documents")
-        parts = hold_out_modules(api.read_corpus(folders["data"], "train"))
+        splits = hold_out_modules(api.read_corpus(folders["data"], "train"))
         test = api.read_corpus(folders["data"], "test")
     print(
-        f"{len(parts.train):,} documents to train on, {len(parts.dev):,} of other modules to choose and calibrate by, "
-        f"{len(test):,} of yet other modules to test on"
+        f"{len(splits.train):,} documents to train on, {len(splits.dev):,} of other modules to choose and calibrate "
+        f"by, {len(test):,} of yet other modules to test on"
     )
 
     _say(console, steps, "A tree of sparse linear classifiers: seconds")
-    models = {folders["linear"]: train_model(LINEAR, parts, folders["linear"])}
+    models = {folders["linear"]: train_model(LINEAR, splits, folders["linear"])}
 
     if not quick:
         _say(console, steps, "LightXML: a small transformer, MiniLM, is fine-tuned; a few minutes on two cores")
-        if (small := _train_transformer(LIGHTXML, parts, folders["lightxml"])) is not None:
+        if (small := _train_transformer(LIGHTXML, splits, folders["lightxml"])) is not None:
             models[folders["lightxml"]] = small
             _say(console, steps, "Both together: an ensemble averages their scores")
-            models[folders["ensemble"]] = join_models(list(models.values()), parts, folders["ensemble"])
+            models[folders["ensemble"]] = join_models(list(models.values()), splits, folders["ensemble"])
 
     _say(console, steps, "Evaluation, on modules that training never saw")
     report = _evaluate(models, test, folders["data"], str(Path(out, "report.html")))
@@ -125,21 +132,99 @@ def _build_data(folder: str) -> None:
     print(f"{folder}: {sum(summary.documents.values()):,} documents, {summary.labels:,} labels")
 
 
-def _train_transformer(recipe: str, parts: Parts, folder: str) -> Model | None:
+class Splits(NamedTuple):
+    """Documents to train on, and documents to choose and calibrate by."""
+
+    train: Corpus
+    dev: Corpus
+
+
+def hold_out_modules(corpus: Corpus) -> Splits:
+    """Set one module in twenty aside, with all its documents: as test is made of modules that training never saw."""
+    import numpy as np
+
+    modules = np.array([not label.startswith("arg:") for label in corpus.labels.ids])
+    held = np.zeros(len(corpus), dtype=bool)
+    for row in range(len(corpus)):
+        found = corpus.Y.indices[corpus.Y.indptr[row] : corpus.Y.indptr[row + 1]]
+        names = corpus.labels.decode(found[modules[found]].tolist())
+        module = max(names, key=lambda name: (len(name), name), default="")
+        held[row] = int.from_bytes(hashlib.sha256(f"dev {module}".encode()).digest()[:8], "big") % _DEV_SHARE == 0
+    if held.any() and not held.all():
+        return Splits(corpus.take(np.flatnonzero(~held)), corpus.take(np.flatnonzero(held)))
+    return Splits(*corpus.split(1 / _DEV_SHARE))  # a handful of modules: any documents will do
+
+
+def train_model(recipe: str, splits: Splits, folder: str) -> Model:
+    """Train by a method's defaults or by a recipe, and calibrate; go on with what an interrupted run left."""
+    from xmtc import api
+    from xmtc.app.cli.progress import show_progress
+    from xmtc.app.cli.tables import print_saved
+    from xmtc.core.calibration import CalibratedModel
+
+    started = time.monotonic()
+    with show_progress() as progress:
+        model = _trained(recipe, splits, folder, progress)
+        if not isinstance(model, CalibratedModel):
+            model = api.calibrate(model, splits.dev, out=folder, progress=progress)
+    print_saved(model, folder, time.monotonic() - started)
+    return model
+
+
+def _train_transformer(recipe: str, splits: Splits, folder: str) -> Model | None:
     """The fine-tuned model; None, with the reason in one line, where packages or weights are missing."""
     from importlib.util import find_spec
-
-    from xmtc.app.cli.demo_models import train_model
 
     missing = [package for package in ("torch", "transformers", "accelerate") if find_spec(package) is None]
     if missing:
         print(f"left out: it needs {' and '.join(missing)}; pip install 'xmtc[neural]' brings them")
         return None
     try:
-        return train_model(recipe, parts, folder)
+        return train_model(recipe, splits, folder)
     except XmtcError as error:
         print(f"left out: {error}")
         return None
+
+
+def _trained(recipe: str, splits: Splits, folder: str, progress: Progress) -> Model:
+    from xmtc import api
+
+    method, config = api.read_settings(recipe) if recipe in api.METHODS else api.read_settings(recipe=recipe)
+    dev = splits.dev if api.uses_dev(method, config) else None
+    if Path(folder).exists() or Path(f"{folder}.partial").exists():
+        try:
+            return api.train(splits.train, method, config, dev=dev, out=folder, resume=True, progress=progress)
+        except (ConfigError, ModelError):  # what lies there is of other settings or data, or is damaged
+            progress.say(f"{folder} is of another run: it is trained anew")
+    return api.train(splits.train, method, config, dev=dev, out=folder, overwrite=True, progress=progress)
+
+
+def join_models(members: Sequence[Model], splits: Splits, folder: str) -> Model:
+    """Average two models' scores, with the weights that rank dev best, and calibrate the whole."""
+    from xmtc import api
+    from xmtc.app.cli.progress import show_progress
+    from xmtc.app.cli.tables import print_saved
+    from xmtc.core.ensemble import combine
+
+    started = time.monotonic()
+    with show_progress() as progress:
+        # both were trained on the same documents, so their labels are the same
+        rankings = [api.rank_corpus(member, splits.dev, _DEPTH, progress) for member in members]
+        tried = {}
+        for share in _SHARES:
+            ranking = combine(rankings, 5, "mean", _weights(share))
+            tried[share] = api.evaluate(members[0], splits.dev, ranking=ranking, intervals=False)[_CHOSEN_BY]
+        share = max(_SHARES, key=lambda share: (tried[share], -abs(share - 0.5)))
+        joined = api.ensemble(members, "mean", _weights(share), out=folder, overwrite=True)
+        model = api.calibrate(joined, splits.dev, out=folder, progress=progress)
+    told = (f"{weight:g} {member.manifest.method}" for weight, member in zip(_weights(share), members, strict=True))
+    print(f"weights, by {_CHOSEN_BY} on the documents set aside: {', '.join(told)}")
+    print_saved(model, folder, time.monotonic() - started)
+    return model
+
+
+def _weights(share: float) -> list[float]:
+    return [share, round(1 - share, 1)]
 
 
 def _evaluate(models: dict[str, Model], test: Corpus, data: str, file: str) -> str | None:
@@ -148,19 +233,19 @@ def _evaluate(models: dict[str, Model], test: Corpus, data: str, file: str) -> s
     from importlib.util import find_spec
 
     from xmtc import api
-    from xmtc.app.cli.evaluate import Place, compare_to_page, evaluate_to_page
     from xmtc.app.cli.progress import show_progress
     from xmtc.app.cli.tables import print_report, print_side_by_side
+    from xmtc.app.report import Source, compare_to_page, evaluate_to_page
 
     drawn = find_spec("matplotlib") is not None
     (first, model), *others = models.items()
     with show_progress() as progress:
         if others and drawn:
-            comparison = compare_to_page(file, models, test, Place(data), None, progress)
+            comparison = compare_to_page(file, models, test, Source(data), None, progress)
         elif others:
             comparison = api.compare(models, test, progress=progress)
         elif drawn:
-            report, _ = evaluate_to_page(file, first, model, test, Place(data), None, progress)
+            report, _ = evaluate_to_page(file, first, model, test, Source(data), None, progress)
         else:
             report = replace(api.evaluate(model, test, progress=progress), model=first, data=data)
     if others:
@@ -175,7 +260,8 @@ def _evaluate(models: dict[str, Model], test: Corpus, data: str, file: str) -> s
 def _show_document(console: Console, model: Model, corpus: Corpus, row: int) -> None:
     from rich.text import Text
 
-    from xmtc.app.cli.console import one_line, printable
+    from xmtc.app.cli.console import one_line
+    from xmtc.app.text import printable
 
     text = corpus.texts[row] if corpus.texts is not None else ""
     right = set(corpus.labels.decode(corpus.Y[row].indices.tolist()))

@@ -12,9 +12,7 @@ from xmtc.app.cli.options import ModelFolders, Out, Overwrite, parse_numbers
 def ensemble(
     models: ModelFolders,
     out: Out,
-    rule: Annotated[
-        str, typer.Option("--rule", metavar="RULE", help="mean, rank, sigmoid, softmax or round-robin.")
-    ] = "mean",
+    rule: Annotated[str, typer.Option("--rule", metavar="RULE", help="One of {rules}.")] = "mean",
     weights: Annotated[
         str | None, typer.Option("--weights", metavar="W,W,…", help="One number for each model; equal by default.")
     ] = None,

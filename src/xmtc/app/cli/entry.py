@@ -1,4 +1,4 @@
-"""The command line's door: runs one command and turns whatever happens into an exit code.
+"""The command line's entry: runs one command and turns whatever happens into an exit code.
 
 0 done; 2 the user's fault, told in one line; 130 interrupted; 1 our bug. Knows no command: `commands.py` lists them. It
 is imported late, so that an interrupt while it loads is answered like any other.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated
 
 import typer
 
@@ -20,12 +19,6 @@ from xmtc.app.cli.options import (
     parse_propensity,
 )
 from xmtc.core.errors import ConfigError
-
-if TYPE_CHECKING:
-    from xmtc.core.corpus import Corpus
-    from xmtc.core.metrics import Comparison, Propensity, Report
-    from xmtc.core.model import Model
-    from xmtc.core.progress import Progress
 
 _ReportFile = Annotated[
     str | None,
@@ -55,7 +48,8 @@ def evaluate(
     from xmtc.app.cli.console import print_json
     from xmtc.app.cli.progress import show_progress
     from xmtc.app.cli.tables import print_report, print_written
-    from xmtc.app.report.analysis import name_member
+    from xmtc.app.details import name_member
+    from xmtc.app.scores import CLUSTER_SCORES
 
     chosen = parse_propensity(propensity)
     _check_report(report_file)
@@ -68,14 +62,16 @@ def evaluate(
             report = api.evaluate(loaded, corpus, truth.value, chosen, ranking=ranking, progress=progress)
             report = replace(report, model=model, data=data)
         else:
-            place = Place(data, split, truth)
-            report, stages = evaluate_to_page(report_file, model, loaded, corpus, place, chosen, progress)
+            from xmtc.app.report import Source, evaluate_to_page
+
+            source = Source(data, split, truth.value)
+            report, stages = evaluate_to_page(report_file, model, loaded, corpus, source, chosen, progress)
     if json:
         print_json({**report.to_json(), **({"stages": stages} if stages else {})})
     else:
         print_report(report)
         for member in stages.get("matching", ()):
-            scores = ", ".join(f"{key} {member[key]:.2f}" for key in ("P@1", "P@3", "P@5"))
+            scores = ", ".join(f"{key} {member[key]:.2f}" for key in CLUSTER_SCORES)
             print(
                 f"matching ({name_member(member)}): {scores} of {member['clusters']:,} clusters; "
                 f"{member['recall']:.2f} of the true labels lie in the best {member['beam']}"
@@ -113,7 +109,10 @@ def compare(
         if report_file is None:
             comparison = api.compare(loaded, corpus, truth.value, chosen, progress=progress)
         else:
-            comparison = compare_to_page(report_file, loaded, corpus, Place(data, split, truth), chosen, progress)
+            from xmtc.app.report import Source, compare_to_page
+
+            source = Source(data, split, truth.value)
+            comparison = compare_to_page(report_file, loaded, corpus, source, chosen, progress)
     if json:
         print_json({**comparison.to_json(), "truth": truth.value, "data": data})
     else:
@@ -121,68 +120,9 @@ def compare(
         print_written(report_file)
 
 
-class Place(NamedTuple):
-    """What a page says of where its documents come from, and what counts as true."""
-
-    data: str
-    split: str = "test"
-    truth: Truth = Truth.all
-
-
-def evaluate_to_page(
-    file: str,
-    name: str,
-    model: Model,
-    corpus: Corpus,
-    place: Place,
-    propensity: Propensity | None,
-    progress: Progress,
-) -> tuple[Report, dict[str, Any]]:
-    """Evaluate a model and write the page about it; documents are ranked once for both, and for what comes before the
-    ranking in a model of several stages."""
-    from xmtc import api
-    from xmtc.app.report.analysis import judge
-    from xmtc.app.report.evaluation import evaluation_page
-    from xmtc.app.report.page import describe_origin, write_page
-    from xmtc.core.calibration import DEPTH
-
-    ranking, stages = api.rank_in_stages(model, corpus, DEPTH, place.truth.value, progress)
-    report = api.evaluate(model, corpus, place.truth.value, propensity, ranking=ranking, progress=progress)
-    report = replace(report, model=name, data=place.data)
-    progress.stage("writing the report")
-    facts = describe_origin(place.data, place.split, corpus, place.truth.value, report.propensity)
-    judged = judge(model, corpus, ranking, place.truth.value)
-    write_page(file, evaluation_page(report, judged, facts, stages.get("matching", ())))
-    return report, stages
-
-
-def compare_to_page(
-    file: str,
-    models: Mapping[str, Model],
-    corpus: Corpus,
-    place: Place,
-    propensity: Propensity | None,
-    progress: Progress,
-) -> Comparison:
-    """Compare models and write the page about them; documents are ranked once for both."""
-    from xmtc import api
-    from xmtc.app.report.analysis import judge
-    from xmtc.app.report.comparison import comparison_page
-    from xmtc.app.report.page import describe_origin, write_page
-    from xmtc.core.calibration import DEPTH
-
-    rankings = {name: api.rank_corpus(model, corpus, DEPTH, progress) for name, model in models.items()}
-    comparison = api.compare(models, corpus, place.truth.value, propensity, rankings=rankings, progress=progress)
-    progress.stage("writing the report")
-    judged = {name: judge(models[name], corpus, ranking, place.truth.value) for name, ranking in rankings.items()}
-    facts = describe_origin(place.data, place.split, corpus, place.truth.value, comparison.propensity or {})
-    write_page(file, comparison_page(comparison, judged, facts, place.data))
-    return comparison
-
-
 def _check_report(file: str | None) -> None:
     """Refuse a report that could not be written, before the long work."""
-    from xmtc.app.report.page import check_report
-
     if file is not None:
+        from xmtc.app.report import check_report
+
         check_report(file)

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from xmtc.app.cli.options import Json, ModelFolder
-from xmtc.app.cli.predict import check_utf8
+from xmtc.app.cli.options import Json, ModelFolder, check_utf8
 from xmtc.core.errors import ConfigError
 
 

@@ -22,12 +22,10 @@ def inspect(
 
 
 def _inspect_model(path: str, json: bool) -> None:
-    from dataclasses import asdict
-
     from xmtc import api
     from xmtc.app.cli.console import print_json
     from xmtc.app.cli.inspect_view import print_model
-    from xmtc.core.calibration.model import calibration_of
+    from xmtc.core.calibration import calibration_of
 
     model = api.load(path)
     found = sorted(file for file in Path(path).rglob("*") if file.is_file())
@@ -35,7 +33,7 @@ def _inspect_model(path: str, json: bool) -> None:
     if json:
         calibration = calibration_of(model)
         summary = None if calibration is None else calibration.summary()
-        print_json({"model": path, **asdict(model.manifest), "calibration": summary, "files": files})
+        print_json({"model": path, **model.manifest.to_json(), "calibration": summary, "files": files})
     else:
         print_model(path, model, files)
 

@@ -1,19 +1,20 @@
-"""What `xmtc inspect` prints. Computes nothing: lays out what was found."""
+"""The inspect view: what `xmtc inspect` prints of a data set or a model. Computes nothing: lays out what was found."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import log
-from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from xmtc.app.cli.console import json_line, megabytes, one_line, out
-from xmtc.app.cli.tables import BIN_TITLES
-from xmtc.core.calibration.model import calibration_of
+from xmtc.app.cli.console import megabytes, one_line, out
+from xmtc.app.details import details_json
+from xmtc.app.text import flat_settings
+from xmtc.core.calibration import calibration_of
+from xmtc.core.metrics import BINS
 from xmtc.core.model import Model
 from xmtc.data import Description, SplitFigures
 
@@ -30,7 +31,7 @@ _FIGURES = {  # field of a split → what it is called
     "empty_texts": "empty texts",
     "without_labels": "documents without labels",
 }
-_PLOT_ROWS, _PLOT_COLUMNS = 8, 40
+_PLOT_HEIGHT, _PLOT_WIDTH = 8, 40  # characters
 
 
 def print_data(path: str, found: Description) -> None:
@@ -42,11 +43,11 @@ def print_data(path: str, found: Description) -> None:
     for split in found.splits:
         table.add_column(Text(split), justify="right")
     for field, name in _FIGURES.items():
-        row = [_figure(figures, field) for figures in found.splits.values()]
-        if any(row):
-            table.add_row(name, *row)
+        cells = [_figure(figures, field) for figures in found.splits.values()]
+        if any(cells):
+            table.add_row(name, *cells)
     console.print(table)
-    console.print(f"labels by documents: {', '.join(f'{n:,} {BIN_TITLES[bin_]}' for bin_, n in found.bins.items())}")
+    console.print(f"labels by documents: {', '.join(f'{n:,} {BINS[bin_].title}' for bin_, n in found.bins.items())}")
     if found.hierarchy is None:
         console.print("hierarchy: none")
     else:
@@ -60,15 +61,15 @@ def print_data(path: str, found: Description) -> None:
 def plot_zipf(points: Sequence[tuple[int, int]]) -> list[str]:
     """Draw (rank, documents) points as lines of text, both on log scales; a straight line is Zipf's law."""
     last, top = points[-1][0], max(count for _, count in points)
-    grid = [[" "] * _PLOT_COLUMNS for _ in range(_PLOT_ROWS)]
+    grid = [[" "] * _PLOT_WIDTH for _ in range(_PLOT_HEIGHT)]
     for rank, count in points:
-        grid[_place(count, top, _PLOT_ROWS)][_place(rank, last, _PLOT_COLUMNS)] = "•"
+        grid[_place(count, top, _PLOT_HEIGHT)][_place(rank, last, _PLOT_WIDTH)] = "•"
     width = len(f"{top:,}")
-    scales = [f"{top:,}", *[""] * (_PLOT_ROWS - 2), "1"]
+    scales = [f"{top:,}", *[""] * (_PLOT_HEIGHT - 2), "1"]
     return [
-        *(f"  {scale:>{width}} │{''.join(row).rstrip()}" for scale, row in zip(scales, reversed(grid), strict=True)),
-        f"  {'':{width}} └{'─' * _PLOT_COLUMNS}",
-        f"  {'':{width}}  1{last:>{_PLOT_COLUMNS - 1},}",
+        *(f"  {scale:>{width}} │{''.join(line).rstrip()}" for scale, line in zip(scales, reversed(grid), strict=True)),
+        f"  {'':{width}} └{'─' * _PLOT_WIDTH}",
+        f"  {'':{width}}  1{last:>{_PLOT_WIDTH - 1},}",
     ]
 
 
@@ -78,7 +79,7 @@ def _place(value: int, largest: int, cells: int) -> int:
 
 
 def _figure(figures: SplitFigures, field: str) -> str:
-    value = getattr(figures, field)
+    value: float | None = vars(figures)[field]
     if value is None:
         return ""
     return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
@@ -89,18 +90,18 @@ def print_model(path: str, model: Model, files: Mapping[str, int]) -> None:
     console = out()
     manifest = model.manifest
     console.print(Text(f"{path}: a {manifest.method} model", style="bold"))
-    facts = {
+    summary = {
         "documents": f"{manifest.n_documents:,} in training",
         "labels": f"{manifest.n_labels:,}, and {len(model.labels) - manifest.n_labels:,} other concepts",
         "seed": str(manifest.seed),
         "data": f"sha256 {manifest.data}",
         "calibrated": _calibrated(model),
     }
-    print_pairs(console, facts)
+    _print_pairs(console, summary)
     console.print("\nsettings, as --set takes them")
-    print_pairs(console, dict(flat_settings(manifest.config)))
+    _print_pairs(console, dict(flat_settings(manifest.config)))
     console.print("\ndetails")
-    print_pairs(console, dict(flat_settings(manifest.details)))
+    _print_pairs(console, dict(flat_settings(details_json(model))))
     console.print(f"\nfiles, {megabytes(sum(files.values()))}")
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2))
     table.add_column(justify="right")
@@ -117,23 +118,9 @@ def _calibrated(model: Model) -> str:
     return f"{found.method}, on {found.n_documents:,} documents {found.source}"
 
 
-def print_pairs(console: Console, facts: Mapping[str, str]) -> None:
+def _print_pairs(console: Console, pairs: Mapping[str, str]) -> None:
     """Print names and values in two columns."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2))
-    for name, value in facts.items():
+    for name, value in pairs.items():
         table.add_row(Text(f"  {name}"), Text(one_line(value, 300)))
     console.print(table)
-
-
-def flat_settings(settings: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Give nested settings as (a.b.c, value)."""
-    items: Iterator[tuple[Any, Any]] | None = None
-    if isinstance(settings, Mapping):
-        items = iter(settings.items())
-    elif isinstance(settings, list) and any(isinstance(value, Mapping) for value in settings):
-        items = iter(enumerate(settings))
-    if items is None:
-        yield path, settings if isinstance(settings, str) else json_line(settings)
-        return
-    for key, value in items:
-        yield from flat_settings(value, f"{path}.{key}" if path else str(key))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from xmtc.core.errors import ConfigError
+from xmtc.core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from xmtc.core.propensity import Propensity
@@ -25,6 +25,14 @@ def check_path(option: typer.CallbackParam, path: str | None) -> str | None:
     if path == "":
         raise ConfigError(f"{option.opts[0]} is empty; give it a path")
     return path
+
+
+def check_utf8(text: str, name: str) -> None:
+    """Refuse an argument whose bytes are not UTF-8; Python hands them over in disguise."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise DataError(f"{name} is not UTF-8; convert it, or pass it in a UTF-8 file with --input") from None
 
 
 ModelFolder = Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a trained model.")]

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import stat
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from xmtc.app.cli.options import Json, ModelFolder, check_path
-from xmtc.core.errors import ConfigError, DataError
+from xmtc.app.cli.options import Json, ModelFolder, check_path, check_utf8
+from xmtc.app.output import open_whole
+from xmtc.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from xmtc.core.model import Documents, Model
@@ -70,6 +68,7 @@ def predict(
     from xmtc import api
     from xmtc.app.cli.progress import show_progress
     from xmtc.app.cli.rankings import ranking_json, ranking_text
+    from xmtc.core.calibration import find_threshold
     from xmtc.core.steering import Steering
 
     if threshold is not None and target is not None:
@@ -77,7 +76,7 @@ def predict(
     source = _source(texts or [], input)
     loaded = api.load(model)
     k = min(k, loaded.labels.n_labels)
-    chosen = None if target is None else api.find_threshold(loaded, target, k)
+    chosen = None if target is None else find_threshold(loaded, target, k)
     threshold = threshold if chosen is None else chosen.value
     steering = Steering.plan(loaded, threshold, min_score, include or (), exclude or ())
     write = ranking_json if json else ranking_text
@@ -120,14 +119,6 @@ def _source(texts: list[str], path: str | None) -> list[str] | str:
     return path or "-"
 
 
-def check_utf8(text: str, name: str) -> None:
-    """Refuse an argument whose bytes are not UTF-8; Python hands them over in disguise."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise DataError(f"{name} is not UTF-8; convert it, or pass it in a UTF-8 file with --input") from None
-
-
 def _batches(model: Model, source: list[str] | str) -> Iterator[_Batch]:
     from xmtc import api
     from xmtc.data import iter_documents, iter_features
@@ -142,9 +133,9 @@ def _batches(model: Model, source: list[str] | str) -> Iterator[_Batch]:
             yield _Batch(ids, texts, texts)
     else:
         first = 0
-        for rows in iter_features(source, width):
-            ids = [str(first + i) for i in range(rows.shape[0])]
-            yield _Batch(ids, [""] * len(ids), rows)
+        for features in iter_features(source, width):
+            ids = [str(first + i) for i in range(features.shape[0])]
+            yield _Batch(ids, [""] * len(ids), features)
             first += len(ids)
 
 
@@ -154,23 +145,5 @@ def _open_output(path: str | None) -> Iterator[IO[str]]:
     if path is None:
         yield sys.stdout
         return
-    target = Path(path).resolve()  # a link stays a link
-    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-        if target.is_dir():
-            raise DataError(f"cannot write to {path}: it is a folder; name a file")
-        with target.open("w", encoding="utf-8") as file:  # a pipe or device is written to, never replaced
-            yield file
-        return
-    partial = target.with_name(f".{target.name}.writing-{os.getpid()}")
-    try:
-        file = partial.open("w", encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise DataError(f"cannot write to {path}: {error.strerror}") from None
-    try:
-        with file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, target)
-    finally:
-        partial.unlink(missing_ok=True)
+    with open_whole(path) as file:
+        yield file

@@ -8,7 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from xmtc.app.cli.console import json_line, one_line, out, printable
+from xmtc.app.cli.console import one_line, out
+from xmtc.app.text import json_line, printable
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
 from xmtc.core.ranking import Ranking
@@ -19,7 +20,7 @@ _SHOWN = 2000  # characters of a text that are printed
 
 
 def ranking_json(ids: Sequence[str], titles: Sequence[str], ranking: Ranking, labels: LabelSet) -> Iterator[str]:
-    """Give one JSON line a document, without padding."""
+    """Give one JSON line per document, without padding."""
     numbers = {"score": ranking.scores.tolist()}
     if ranking.probabilities is not None:
         numbers["probability"] = ranking.probabilities.tolist()
@@ -28,7 +29,7 @@ def ranking_json(ids: Sequence[str], titles: Sequence[str], ranking: Ranking, la
             {
                 "label": labels.ids[entry],
                 "name": labels.names[entry],
-                **{key: rows[i][place] for key, rows in numbers.items()},
+                **{key: values[i][place] for key, values in numbers.items()},
             }
             for place, entry in enumerate(entries)
             if entry >= 0
@@ -37,13 +38,13 @@ def ranking_json(ids: Sequence[str], titles: Sequence[str], ranking: Ranking, la
 
 
 def ranking_text(ids: Sequence[str], titles: Sequence[str], ranking: Ranking, labels: LabelSet) -> Iterator[str]:
-    """Give a block of lines a document: its id and first words, then names with scores, and probabilities if known."""
-    for i, (id, title, row) in enumerate(zip(ids, titles, ranking.named(labels), strict=True)):
+    """Give the lines of each document: its id and first words, then names with scores, and probabilities if known."""
+    for i, (id, title, found) in enumerate(zip(ids, titles, ranking.named(labels), strict=True)):
         yield f"{printable(id)}  {one_line(title, 80)}".rstrip()
-        for place, (name, score) in enumerate(row):
+        for place, (name, score) in enumerate(found):
             chance = "" if ranking.probabilities is None else f"  {ranking.probabilities[i, place]:6.1%}"
             yield f"  {score:8.3f}{chance}  {printable(name)}"
-        if not row:
+        if not found:
             yield "  no label"
 
 

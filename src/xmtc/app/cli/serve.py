@@ -53,22 +53,24 @@ def serve(
     folders = _folders(models or [], name or [])
     token = _token(token_file)
     try:
-        from xmtc.app.rest import application, metrics, server
-        from xmtc.app.rest.models import Models
+        from xmtc.app.rest import open_socket, serve_models
     except ModuleNotFoundError as error:
         if error.name not in _PACKAGES:
             raise
         raise ConfigError(f"the server needs {error.name}; install it with: pip install 'xmtc[serve]'") from None
 
-    with server.open_socket(host, port) as listener, server.logging_to_stderr(), server.surviving_hang_up():
-        if token is None and not _is_local(listener.getsockname()[0]):
+    with open_socket(host, port) as listener:
+        address, port, *_ = listener.getsockname()
+        if token is None and not _is_local(address):
             _say(f"warning: whoever reaches {host} may use this server; set a token with --token-file or ${_TOKEN}")
-        counters = metrics.Metrics()
-        loaded = Models(folders, queue, timeout, counters)
-        app = application.build_application(loaded, counters, token, timeout)
-        _say(f"serving {', '.join(folders)} at {_address(host, listener.getsockname()[1])} (Ctrl-C stops)")
-        server.run(app, listener, timeout, loaded.reload)
-        loaded.close()
+        serve_models(
+            folders,
+            listener,
+            token=token,
+            queue=queue,
+            timeout=timeout,
+            started=lambda: _say(f"serving {', '.join(folders)} at {_address(host, port)} (Ctrl-C stops)"),
+        )
         _say("stopped")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from rich import box
@@ -10,10 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from xmtc.app.cli.console import duration, megabytes, out
+from xmtc.app.scores import describe_propensity, relative, verdict
 from xmtc.core.metrics import (
     BINS,
     KS,
     LABEL_DEPTH,
+    UNSEEN,
     Comparison,
     Difference,
     Report,
@@ -23,19 +24,19 @@ from xmtc.core.metrics import (
 )
 from xmtc.core.model import Model
 
-BIN_TITLES = {bin_: found.title for bin_, found in BINS.items()}
-COMPARED = compared_keys()
+_STYLES = {"better": "green", "worse": "red", "undecided": "dim"}
+_SIGNS = {"better": "+", "worse": "−", "undecided": "≈"}
 
 
 def print_saved(model: Model, folder: str, seconds: float | None = None) -> None:
-    """Say where a model lies and how large it is."""
+    """Print where a model is stored and how large it is."""
     size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
-    facts = f"{megabytes(size)}, {model.labels.n_labels:,} labels, {model.manifest.n_documents:,} documents"
-    print(f"{folder}: {model.manifest.method}, {facts}" + (f", {duration(seconds)}" if seconds is not None else ""))
+    sizes = f"{megabytes(size)}, {model.labels.n_labels:,} labels, {model.manifest.n_documents:,} documents"
+    print(f"{folder}: {model.manifest.method}, {sizes}" + (f", {duration(seconds)}" if seconds is not None else ""))
 
 
 def print_written(report: str | None) -> None:
-    """Say where a page was written, if one was."""
+    """Print where a report was written, if one was."""
     if report is not None:
         print(f"report: {report}")
 
@@ -53,14 +54,14 @@ def print_report(report: Report) -> None:
     by_bin.add_section()
     by_bin.add_row("labels", *(f"{report.labels_in_bin[bin_]:,}" for bin_ in BINS))
     console.print(by_bin)
-    console.print(Text("few, medium, many: labels of the truth by their training documents", style="dim"))
-    unseen = report.labels_in_bin["unseen"]
+    console.print(Text(f"{', '.join(BINS)}: labels of the truth by their training documents", style="dim"))
+    unseen = report.labels_in_bin[UNSEEN]
     truth = {
         "all": f"all labels count; {unseen:,} of them were never seen in training",
         "known": "only labels seen in training count",
     }[report.truth]
     console.print(Text(f"truth {report.truth}: {truth}"))
-    console.print(_propensity(report.propensity))
+    console.print(Text(f"propensity {describe_propensity(report.propensity)}"))
     console.print(Text("in percent; in brackets 95 % intervals, from resampling the documents", style="dim"))
 
 
@@ -71,19 +72,19 @@ def print_comparison(comparison: Comparison, truth: str, data: str) -> None:
     for i, model in enumerate(comparison.models, start=1):
         console.print(Text(f"  [{i}] {model}"))
     values = _empty_table("percent", [f"[{i}]" for i in range(1, len(comparison.models) + 1)])
-    for key in COMPARED:
+    for key in compared_keys():
         values.add_row(key, *(f"{comparison.values[model][key]:.2f}" for model in comparison.models))
     if len(comparison.models) > 2:
         console.print(values)
     first = comparison.models[0]
     for i, model in enumerate(comparison.models[1:], start=2):
         table = _empty_table("percent", ["[1]", f"[{i}]", f"[{i}] − [1]", "relative", ""])
-        for key in COMPARED:
+        for key in compared_keys():
             pair = (f"{comparison.values[name][key]:.2f}" for name in (first, model))
             table.add_row(key, *pair, *_difference_cells(comparison.differences[model][key]))
         console.print(table)
     if comparison.propensity is not None:
-        console.print(_propensity(comparison.propensity))
+        console.print(Text(f"propensity {describe_propensity(comparison.propensity)}"))
     console.print(Text("in brackets: 95 % intervals of the difference, from resampling the documents", style="dim"))
 
 
@@ -95,7 +96,7 @@ def print_side_by_side(comparison: Comparison) -> None:
         console.print(Text(f"  [{i}] {model}"))
     first, *others = comparison.models
     table = _empty_table("", [f"[{i}]" for i in range(1, len(comparison.models) + 1)])
-    for key in COMPARED:
+    for key in compared_keys():
         cells = [
             Text(f"{comparison.values[model][key]:.2f} ").append(_sign(comparison.differences[model][key]))
             for model in others
@@ -106,25 +107,14 @@ def print_side_by_side(comparison: Comparison) -> None:
 
 
 def _sign(found: Difference) -> Text:
-    if not found.decided:
-        return Text("≈", style="dim")
-    return Text("+", style="green") if found.difference > 0 else Text("−", style="red")
-
-
-def _propensity(used: Mapping[str, float]) -> Text:
-    return Text(f"propensity A = {used['A']:g}, B = {used['B']:g}, N = {used['N']:,} training documents")
+    word = verdict(found)
+    return Text(_SIGNS[word], style=_STYLES[word])
 
 
 def _difference_cells(found: Difference) -> list[str | Text]:
-    relative = "" if found.relative is None else f"{found.relative:+.1f} %"
-    if not found.decided:
-        verdict = Text("undecided", style="dim")
-    elif found.difference > 0:
-        verdict = Text("better", style="green")
-    else:
-        verdict = Text("worse", style="red")
+    word = verdict(found)
     difference = Text(f"{found.difference:+.2f}").append(f" [{found.low:.2f}, {found.high:.2f}]", style="dim")
-    return [difference, relative, verdict]
+    return [difference, relative(found), Text(word, style=_STYLES[word])]
 
 
 def _table(title: str, columns: list[str], rows: list[tuple[str, list[str]]], report: Report) -> Table:

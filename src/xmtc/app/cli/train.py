@@ -21,11 +21,12 @@ def train(
         typer.Option(
             "--method",
             metavar="METHOD",
-            help="linear (the default without --recipe), lightxml, aplc, mexml, xbert or treader.",
+            help="One of {methods}; linear is the default without --recipe.",
         ),
     ] = None,
     recipe: Annotated[
-        str | None, typer.Option("--recipe", metavar="RECIPE", help="Name of a recipe, or path of a TOML file.")
+        str | None,
+        typer.Option("--recipe", metavar="RECIPE", help="Name of a recipe, listed below, or path of a TOML file."),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -58,9 +59,9 @@ def train(
         found = splits(data if dev is None else dev)  # a wrong path is a mistake, used or not
         if dev is None and "dev" not in found:
             return None
-        if not api.uses_dev(method_of_run, config):
-            set_so = " as it is set" if api.uses_dev(method_of_run) else ""
-            progress.say(f"dev is not used: the {method_of_run} method{set_so} neither stops early nor chooses by dev")
+        if not run.uses_dev:
+            set_so = " as it is set" if api.uses_dev(run.method) else ""
+            progress.say(f"dev is not used: the {run.method} method{set_so} neither stops early nor chooses by dev")
             return None
         progress.stage("reading dev documents")
         progress.say(f"dev documents come from {dev or data}")
@@ -70,20 +71,10 @@ def train(
     if resume and overwrite:
         raise ConfigError("--resume goes on with what is there, --overwrite replaces it; give one of them")
     # all that can be refused is refused before the data is read, which may take minutes
-    method_of_run, config = api.read_settings(method, parse_assignments(settings or []), recipe)
-    api.check_out(out, resume=resume, overwrite=overwrite)
+    config = parse_assignments(settings or [])
+    run = api.prepare_run(method, config, recipe=recipe, out=out, seed=seed, resume=resume, overwrite=overwrite)
     with show_progress() as progress:
         progress.stage("reading documents")
         corpus = api.read_corpus(data, "train")
-        model = api.train(
-            corpus,
-            method_of_run,
-            config,
-            dev=read_dev(progress),
-            out=out,
-            seed=seed,
-            resume=resume,
-            overwrite=overwrite,
-            progress=progress,
-        )
+        model = run.start(corpus, read_dev(progress), progress)
     print_saved(model, out, time.monotonic() - started)

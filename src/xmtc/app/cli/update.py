@@ -56,6 +56,7 @@ def update(
     from xmtc import api
     from xmtc.app.cli.progress import show_progress
     from xmtc.app.cli.tables import print_saved
+    from xmtc.app.details import last_update
     from xmtc.core.storage import check_target
 
     started = time.monotonic()
@@ -79,21 +80,21 @@ def update(
             overwrite=overwrite,
             progress=progress,
         )
-        _tell(updated.manifest.details["updates"][-1], progress)
+        _tell(last_update(updated), progress)
     print_saved(updated, target, time.monotonic() - started)
 
 
 def _tell(done: dict[str, Any], progress: Progress) -> None:
     """Say in a line or two what became of labels and nodes."""
-    parts = []
+    told = []
     if done["new_labels"]:
         where = f"in {_count(done['new_clusters'], 'new cluster')}" if done["new_clusters"] else "beside known ones"
-        parts.append(f"{_count(done['new_labels'], 'new label')} {where}")
+        told.append(f"{_count(done['new_labels'], 'new label')} {where}")
     if done["retired_labels"]:
-        parts.append(f"{_count(done['retired_labels'], 'label')} retired")
+        told.append(f"{_count(done['retired_labels'], 'label')} retired")
     if done["documents"]:
-        parts.append(f"{done['refitted_nodes']:,} of {_count(done['nodes'], 'node')} refitted")
-    progress.say(", ".join(parts))
+        told.append(f"{done['refitted_nodes']:,} of {_count(done['nodes'], 'node')} refitted")
+    progress.say(", ".join(told))
     if done["waiting_nodes"]:
         progress.say(
             f"{done['waiting_nodes']:,} more nodes have other documents than before and stay as they were; "

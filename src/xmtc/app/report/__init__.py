@@ -1,0 +1,10 @@
+"""Reports: one HTML file about one model, or about several side by side. Knows no terminal.
+
+Call `check_report` before the long work, then `evaluate_to_page` or `compare_to_page`.
+"""
+
+from xmtc.app.report.comparison import compare_to_page
+from xmtc.app.report.evaluation import evaluate_to_page
+from xmtc.app.report.page import Source, check_report
+
+__all__ = ["Source", "check_report", "compare_to_page", "evaluate_to_page"]

@@ -1,4 +1,4 @@
-"""Findings: what a report shows of a model beyond its scores.
+"""Report analysis: what a report shows of a model beyond its scores.
 
 A model, a corpus and the model's ranking of it enter; the labels it does best and worst, how far its scores are
 probabilities, and documents it tagged right and wrong leave. All choices are seeded. Knows neither HTML nor plots.
@@ -6,16 +6,15 @@ probabilities, and documents it tagged right and wrong leave. All choices are se
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtc import api
-from xmtc.core.calibration import DEPTH, calibration_error, uncalibrated
+from xmtc.core.calibration import DEPTH, calibration_error
 from xmtc.core.corpus import Corpus
 from xmtc.core.explanation import Explanation
 from xmtc.core.metrics import BINS, TruthMode, find_right, label_bins
@@ -126,7 +125,7 @@ def score_labels(judged: Judged) -> tuple[list[LabelScore], list[LabelScore], in
     listed = np.flatnonzero(knows & (true >= least))
     order = listed[np.lexsort((listed, -true[listed], -f[listed]))]
 
-    def row(entry: int) -> LabelScore:
+    def score(entry: int) -> LabelScore:
         return LabelScore(
             label=labels.ids[entry],
             name=labels.names[entry],
@@ -139,15 +138,15 @@ def score_labels(judged: Judged) -> tuple[list[LabelScore], list[LabelScore], in
 
     worst_first = listed[np.lexsort((listed, -true[listed], f[listed]))]
     half = -(-len(listed) // 2)  # with few labels none stands in both lists
-    best = [row(entry) for entry in order[: min(_LISTED, half)]]
-    worst = [row(entry) for entry in worst_first[: min(_LISTED, len(listed) - half)]]
+    best = [score(entry) for entry in order[: min(_LISTED, half)]]
+    worst = [score(entry) for entry in worst_first[: min(_LISTED, len(listed) - half)]]
     return best, worst, least
 
 
 def measure_reliability(judged: Judged) -> dict[str, Reliability]:
     """Compare scores, and the probabilities of a calibrated model, with how often labels are right.
 
-    Over the pairs of each counted document with its first 20 labels; scores outside 0 to 1 are cut off there.
+    Over the pairs of each counted document with its first 20 labels; scores outside 0 to 1 are clipped.
     """
     rows, ranking = judged.counted, judged.ranking.top(DEPTH)
     labels = ranking.labels[rows]
@@ -164,15 +163,16 @@ def measure_reliability(judged: Judged) -> dict[str, Reliability]:
 
 def _reliability(sure: NDArray[np.floating], right: NDArray[np.bool_], bins: NDArray[np.int64]) -> Reliability:
     inside = {name: bins == i for i, name in enumerate(BINS)}
-    by_bin = {name: calibration_error(sure[rows], right[rows]) for name, rows in inside.items() if rows.any()}
+    by_bin = {name: calibration_error(sure[pairs], right[pairs]) for name, pairs in inside.items() if pairs.any()}
     return Reliability(_points(sure, right), calibration_error(sure, right), by_bin)
 
 
 def _points(sure: NDArray[np.floating], right: NDArray[np.bool_]) -> tuple[tuple[float, float], ...]:
     """(mean probability, share right) in each tenth of the scale that has enough pairs to tell."""
     tenth = np.minimum((10 * sure).astype(np.int64), 9)
-    parts = [part for part in (np.flatnonzero(tenth == i) for i in range(10)) if len(part) >= min(_PAIRS, len(sure))]
-    return tuple((float(sure[part].mean(dtype=np.float64)), float(right[part].mean())) for part in parts)
+    enough = min(_PAIRS, len(sure))
+    tenths = [pairs for pairs in (np.flatnonzero(tenth == i) for i in range(10)) if len(pairs) >= enough]
+    return tuple((float(sure[pairs].mean(dtype=np.float64)), float(right[pairs].mean())) for pairs in tenths)
 
 
 def draw_examples(name: str, judged: Judged, right: bool, seed: int = 0) -> list[Example]:
@@ -193,32 +193,6 @@ def draw_differences(judged: Mapping[str, Judged], seed: int = 0) -> list[Exampl
     won, lost = rows[differ & firsts[0]], rows[differ & ~firsts[0]]
     drawn = [*_draw(lost, _EXAMPLES, seed), *_draw(won, _EXAMPLES, seed)]
     return [_example(row, judged) for row in drawn]
-
-
-def training_curves(model: Model) -> dict[str, list[dict[str, Any]]]:
-    """Return the epochs of a neural model, or of those members of an ensemble that have any, by method and member."""
-    curves: dict[str, list[dict[str, Any]]] = {}
-    for name, curve in _curves(model):
-        again = sum(known == name or known.startswith(f"{name}, again") for known in curves)
-        curves[f"{name}, again {again}" if again else name] = curve
-    return curves
-
-
-def name_member(facts: Mapping[str, Any]) -> str:
-    """Return the name of a member of a model in stages, by what its manifest or its measurements say of it."""
-    return f"{facts['vectors']}, seed {facts['seed']}"
-
-
-def _curves(model: Model) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    manifest = uncalibrated(model).manifest
-    members = manifest.details.get("members", ())
-    if members and isinstance(members[0], str):  # whole models, of which the manifest has the methods
-        for member in getattr(uncalibrated(model), "members", ()):
-            yield from _curves(member)
-    elif len(members) > 1:
-        yield from ((f"{manifest.method}, {name_member(facts)}", facts["curve"]) for facts in members if facts["curve"])
-    elif curve := manifest.details.get("curve"):
-        yield manifest.method, curve
 
 
 def _draw(rows: NDArray[np.int64], n: int, seed: int) -> list[int]:

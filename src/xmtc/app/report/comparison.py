@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from xmtc.app.cli.tables import BIN_TITLES, COMPARED
+from xmtc import api
 from xmtc.app.report import plots
-from xmtc.app.report.analysis import Judged, draw_differences, measure_reliability, score_labels
+from xmtc.app.report.analysis import Judged, draw_differences, judge, measure_reliability, score_labels
 from xmtc.app.report.examples import show_difference
 from xmtc.app.report.markup import Content, Html, details, join, table, tag
-from xmtc.app.report.page import Page
+from xmtc.app.report.page import Page, Source, describe_origin, write_page
 from xmtc.app.report.sections import (
-    BIN_SCORES,
     figure,
     label_tables,
     reliability_section,
@@ -21,12 +21,33 @@ from xmtc.app.report.sections import (
     training_section,
     zipf_section,
 )
-from xmtc.core.metrics import BINS, Comparison, Difference
+from xmtc.app.scores import DRAWN, compared_label_metrics, relative, verdict
+from xmtc.core.calibration import DEPTH
+from xmtc.core.corpus import Corpus
+from xmtc.core.metrics import BINS, LABEL_DEPTH, Comparison, Difference, Propensity, compared_keys, label_metrics
+from xmtc.core.model import Model
+from xmtc.core.progress import Progress
 
-_DRAWN = ("P@1", "P@5", "R@5", "nDCG@5", "PSP@1", "PSP@5", "macro-F@5/few", "macro-F@5/medium", "macro-F@5/many")
+
+def compare_to_page(
+    file: str,
+    models: Mapping[str, Model],
+    corpus: Corpus,
+    source: Source,
+    propensity: Propensity | None,
+    progress: Progress,
+) -> Comparison:
+    """Compare models and write the page about them; documents are ranked once for both."""
+    rankings = {name: api.rank_corpus(model, corpus, DEPTH, progress) for name, model in models.items()}
+    comparison = api.compare(models, corpus, source.truth, propensity, rankings=rankings, progress=progress)
+    progress.stage("writing the report")
+    judged = {name: judge(models[name], corpus, ranking, source.truth) for name, ranking in rankings.items()}
+    origin = describe_origin(source, corpus, comparison.propensity or {})
+    write_page(file, comparison_page(comparison, judged, origin, source.data))
+    return comparison
 
 
-def comparison_page(comparison: Comparison, judged: Mapping[str, Judged], facts: dict[str, str], data: str) -> Page:
+def comparison_page(comparison: Comparison, judged: Mapping[str, Judged], origin: dict[str, str], data: str) -> Page:
     """Lay out a comparison; `judged` are the rankings that it scored, 20 labels deep, by model."""
     names = short_names(comparison.models)
     shown = {names[model]: one for model, one in judged.items()}
@@ -45,7 +66,7 @@ def comparison_page(comparison: Comparison, judged: Mapping[str, Judged], facts:
         ("labels", "Labels", _labels(shown)),
         ("training", "Training", training_section(models)),
         ("zipf-section", "The tail", zipf_section(first.model.labels)),
-        ("settings", "Settings", settings_section(models, facts)),
+        ("settings", "Settings", settings_section(models, origin)),
     ]
     about = [
         tag("p", f"{len(models)} models on {comparison.n:,} documents of {data}.", class_="lead"),
@@ -75,7 +96,7 @@ def _described(folder: str, judged: Judged) -> str:
 def _scores(comparison: Comparison, names: Mapping[str, str]) -> Html:
     first, *others = comparison.models
     rows: list[list[Content]] = []
-    for key in COMPARED:
+    for key in compared_keys():
         cells: list[Content] = [f"{comparison.values[first][key]:.2f}"]
         for model in others:
             found = comparison.differences[model][key]
@@ -88,24 +109,23 @@ def _scores(comparison: Comparison, names: Mapping[str, str]) -> Html:
 
 
 def _count_verdicts(name: str, first: str, differences: Mapping[str, Difference]) -> str:
-    found = [differences[key] for key in COMPARED]
-    better = sum(one.decided and one.difference > 0 for one in found)
-    worse = sum(one.decided and one.difference < 0 for one in found)
+    found = [differences[key] for key in compared_keys()]
+    words = Counter(map(verdict, found))
     return (
-        f"{name} is better than {first} in {better} of these {len(found)} scores, worse in {worse}, "
-        f"and undecided in {len(found) - better - worse}."
+        f"{name} is better than {first} in {words['better']} of these {len(found)} scores, worse in {words['worse']}, "
+        f"and undecided in {words['undecided']}."
     )
 
 
 def _differences(comparison: Comparison, names: Mapping[str, str]) -> Html:
     first, *others = comparison.models
     title = f"Differences to {names[first]}, with 95 % intervals"
-    drawn = {names[model]: [_values(comparison.differences[model][key]) for key in _DRAWN] for model in others}
+    drawn = {names[model]: [_values(comparison.differences[model][key]) for key in DRAWN] for model in others}
     tables = []
     for model in others:
-        found = {key: comparison.differences[model][key] for key in COMPARED}
+        found = {key: comparison.differences[model][key] for key in compared_keys()}
         rows = [
-            [key, f"{one.difference:+.2f}", f"[{one.low:.2f}, {one.high:.2f}]", _relative(one), _verdict(one)]
+            [key, f"{one.difference:+.2f}", f"[{one.low:.2f}, {one.high:.2f}]", relative(one), _verdict(one)]
             for key, one in found.items()
         ]
         columns = ["", "difference", "95 % interval", "relative", ""]
@@ -114,7 +134,7 @@ def _differences(comparison: Comparison, names: Mapping[str, str]) -> Html:
         "From resampling the documents 1,000 times, the same ones for all models. Where an interval holds 0, the "
         "difference may be chance."
     )
-    plot = plots.plot_differences("differences-plot", title, _DRAWN, drawn)
+    plot = plots.plot_differences("differences-plot", title, DRAWN, drawn)
     return section(
         "differences",
         "Is it more than chance?",
@@ -125,20 +145,23 @@ def _differences(comparison: Comparison, names: Mapping[str, str]) -> Html:
 
 
 def _bins(comparison: Comparison, names: Mapping[str, str]) -> Html:
-    groups = [BIN_TITLES[bin_] for bin_ in BINS]
+    groups = [bin_.title for bin_ in BINS.values()]
     drawn = []
-    for score in ("macro-F", "coverage"):
-        keys = [f"{score}@5/{bin_}" for bin_ in BINS]
-        title = f"{score}@5 by how many training documents a label has"
+    for metric in compared_label_metrics():
+        keys = [metric.key(bin_) for bin_ in BINS]
+        title = f"{metric.name}@{LABEL_DEPTH} by how many training documents a label has"
         bars = [
             plots.Bars(names[model], [comparison.values[model][key] for key in keys], [None] * len(keys))
             for model in comparison.models
         ]
-        drawn.append(figure(plots.plot_bars(f"bins-{score}", title, groups, bars), f"{title}, in percent."))
+        drawn.append(figure(plots.plot_bars(f"bins-{metric.name}", title, groups, bars), f"{title}, in percent."))
     rows: list[list[Content]] = [
-        [f"{score}@5, {BIN_TITLES[bin_]}", *(f"{comparison.values[model][f'{score}@5/{bin_}']:.2f}" for model in names)]
-        for bin_ in BINS
-        for score in BIN_SCORES
+        [
+            f"{metric.name}@{LABEL_DEPTH}, {bin_.title}",
+            *(f"{comparison.values[model][metric.key(bin_.name)]:.2f}" for model in names),
+        ]
+        for bin_ in BINS.values()
+        for metric in label_metrics(listed=True)
     ]
     told = "Averages over labels, not documents: every label counts the same. Coverage is the share of labels that are "
     return section(
@@ -167,14 +190,8 @@ def _labels(judged: Mapping[str, Judged]) -> Html:
 
 
 def _verdict(found: Difference) -> Html:
-    if not found.decided:
-        return tag("span", "undecided", class_="muted")
-    better = found.difference > 0
-    return tag("span", "better" if better else "worse", class_="better" if better else "worse")
-
-
-def _relative(found: Difference) -> str:
-    return "" if found.relative is None else f"{found.relative:+.1f} %"
+    word = verdict(found)
+    return tag("span", word, class_="muted" if word == "undecided" else word)
 
 
 def _values(found: Difference) -> tuple[float, float, float]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from xmtc.app.cli.tables import BIN_TITLES
+from xmtc import api
+from xmtc.app.details import name_member
 from xmtc.app.report import plots
-from xmtc.app.report.analysis import Judged, draw_examples, measure_reliability, name_member, score_labels
+from xmtc.app.report.analysis import Judged, draw_examples, judge, measure_reliability, score_labels
 from xmtc.app.report.examples import legend, show_example
 from xmtc.app.report.markup import Content, Html, table, tag
-from xmtc.app.report.page import Page
+from xmtc.app.report.page import Page, Source, describe_origin, write_page
 from xmtc.app.report.sections import (
-    BIN_SCORES,
     figure,
     label_tables,
     number,
@@ -22,26 +23,53 @@ from xmtc.app.report.sections import (
     training_section,
     zipf_section,
 )
-from xmtc.core.metrics import BINS, Report
+from xmtc.app.scores import CLUSTER_SCORES, HEADLINES
+from xmtc.core.calibration import DEPTH
+from xmtc.core.corpus import Corpus
+from xmtc.core.metrics import (
+    BINS,
+    KS,
+    LABEL_DEPTH,
+    UNSEEN,
+    Propensity,
+    Report,
+    document_metrics,
+    label_metrics,
+    title_of,
+)
+from xmtc.core.model import Model
+from xmtc.core.progress import Progress
 
-_KS = (1, 3, 5)
-_BY_DOCUMENT = ("P", "R", "nDCG", "PSP", "PSnDCG")
-_HEADLINES = {  # score → what it means
-    "P@1": "first labels that are right",
-    "P@5": "of the first five labels, those that are right",
-    "R@5": "of a document's true labels, those among the first five",
-    "nDCG@5": "how near the top the right labels are",
-    "PSP@5": "P@5 with rare labels counting more",
-    "macro-F@5/few": "mean F of labels with 20 training documents or fewer",
-}
+
+def evaluate_to_page(
+    file: str,
+    name: str,
+    model: Model,
+    corpus: Corpus,
+    source: Source,
+    propensity: Propensity | None,
+    progress: Progress,
+) -> tuple[Report, dict[str, Any]]:
+    """Evaluate a model and write the page about it; return the report, and scores of the stages before the last.
+
+    Documents are ranked once for all of these.
+    """
+    ranking, stages = api.rank_in_stages(model, corpus, DEPTH, source.truth, progress)
+    report = api.evaluate(model, corpus, source.truth, propensity, ranking=ranking, progress=progress)
+    report = replace(report, model=name, data=source.data)
+    progress.stage("writing the report")
+    origin = describe_origin(source, corpus, report.propensity)
+    judged = judge(model, corpus, ranking, source.truth)
+    write_page(file, evaluation_page(report, judged, origin, stages.get("matching", ())))
+    return report, stages
 
 
 def evaluation_page(
-    report: Report, judged: Judged, facts: dict[str, str], matching: Sequence[Mapping[str, Any]] = ()
+    report: Report, judged: Judged, origin: dict[str, str], matching: Sequence[Mapping[str, Any]] = ()
 ) -> Page:
     """Lay out an evaluation; `judged` is the ranking that it scored, 20 labels deep.
 
-    matching: what the members of a model in stages retrieve, as `api.evaluate_stages` tells it.
+    matching: what the members of a model in stages retrieve, as `api.rank_in_stages` measures it.
     """
     model = judged.model
     sections = [
@@ -54,7 +82,7 @@ def evaluation_page(
         ("training", "Training", training_section({report.model: model})),
         ("scores", "All scores", _all_scores(report)),
         ("matching", "Matching", _matching(matching)),
-        ("settings", "Settings", settings_section({report.model: model}, facts)),
+        ("settings", "Settings", settings_section({report.model: model}, origin)),
     ]
     about = tag(
         "p",
@@ -66,7 +94,7 @@ def evaluation_page(
 
 
 def _headlines(report: Report) -> Html:
-    cards = [_card(key, means, report) for key, means in _HEADLINES.items()]
+    cards = [_card(key, report) for key in HEADLINES]
     right = report["P@5"] * 5 / 100
     told = (
         f"Its first label is right for {report['P@1']:.0f} of 100 documents; of its first five, "
@@ -82,7 +110,7 @@ def _headlines(report: Report) -> Html:
     )
 
 
-def _card(key: str, means: str, report: Report) -> Html:
+def _card(key: str, report: Report) -> Html:
     value = report[key]
     low, high = report.intervals.get(key, (value, value))
     name = key.replace("/few", ", rare labels")
@@ -98,25 +126,25 @@ def _card(key: str, means: str, report: Report) -> Html:
             aria_hidden="true",
         ),
         tag("div", f"{low:.1f} to {high:.1f}", class_="range"),
-        tag("p", means, class_="means"),
+        tag("p", title_of(key), class_="means"),
         class_="card",
     )
 
 
 def _bins(report: Report) -> Html:
     title = "Scores by how many training documents a label has"
-    groups = [BIN_TITLES[bin_] for bin_ in BINS]
-    keys = {score: [f"{score}@5/{bin_}" for bin_ in BINS] for score in BIN_SCORES}
+    groups = [bin_.title for bin_ in BINS.values()]
+    keys = {metric.name: [metric.key(bin_) for bin_ in BINS] for metric in label_metrics(listed=True)}
     bars = [
         plots.Bars(score, [report[key] for key in found], [report.intervals.get(key) for key in found])
         for score, found in keys.items()
     ]
     rows: list[list[Content]] = [
-        [f"{score}@5", *(number(report[key], report.intervals.get(key)) for key in found)]
+        [f"{score}@{LABEL_DEPTH}", *(number(report[key], report.intervals.get(key)) for key in found)]
         for score, found in keys.items()
     ]
     rows.append(["labels in the truth", *(f"{report.labels_in_bin[bin_]:,}" for bin_ in BINS)])
-    unseen = report.labels_in_bin["unseen"]
+    unseen = report.labels_in_bin[UNSEEN]
     told = (
         "Averages over labels, not documents: every label counts the same. Coverage is the share of labels that are "
         "found at least once."
@@ -155,20 +183,20 @@ def _matching(members: Sequence[Mapping[str, Any]]) -> Html | None:
     rows: list[list[Content]] = [
         [
             name_member(member),
-            *(number(member[key]) for key in ("P@1", "P@3", "P@5", "recall")),
+            *(number(member[key]) for key in (*CLUSTER_SCORES, "recall")),
             f"{member['beam']:,} of {member['clusters']:,}",
         ]
         for member in members
     ]
-    columns = ["member", "P@1", "P@3", "P@5", "true labels in the clusters", "clusters"]
+    columns = ["member", *CLUSTER_SCORES, "true labels in the clusters", "clusters"]
     return section("matching", "Matching clusters", tag("p", told), table("In percent", columns, rows))
 
 
 def _all_scores(report: Report) -> Html:
     rows = [
-        [score, *(number(report[f"{score}@{k}"], report.intervals.get(f"{score}@{k}")) for k in _KS)]
-        for score in _BY_DOCUMENT
+        [metric.name, *(number(report[key], report.intervals.get(key)) for key in map(metric.key, KS))]
+        for metric in document_metrics(listed=True)
     ]
     told = "PSP and PSnDCG weigh a label by how unlikely it is to be noted (its inverse propensity)."
-    scores = table("In percent, with 95 % intervals", ["", *(f"@{k}" for k in _KS)], rows)
+    scores = table("In percent, with 95 % intervals", ["", *(f"@{k}" for k in KS)], rows)
     return section("scores", "All scores by document", tag("p", told), scores)

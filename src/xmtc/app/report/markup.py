@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from xmtc.app.cli.console import printable
+from xmtc.app.text import printable
 
 
 class Html(str):

@@ -10,21 +10,32 @@ import importlib.util
 import json
 import os
 import platform
-import stat
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import xmtc
 from xmtc import __version__
+from xmtc.app.output import is_special, open_whole
 from xmtc.app.report.markup import Content, Html, join, tag
+from xmtc.app.scores import describe_propensity
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError
+from xmtc.core.metrics import TruthMode
 
 # nothing but what the file holds: whatever a text says, no request leaves
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+class Source(NamedTuple):
+    """Where the documents of a report come from, and which of their labels count as true."""
+
+    data: str
+    split: str = "test"
+    truth: TruthMode = "all"
 
 
 @dataclass(frozen=True)
@@ -46,7 +57,7 @@ def check_report(path: str) -> None:
     if not target.parent.is_dir():
         raise DataError(f"cannot write the report to {path}: there is no folder {target.parent}; make it first")
     try:  # asking the permission bits would not see a read-only disk
-        if _is_special(target):
+        if is_special(target):
             return
         probe = target.with_name(f".{target.name}.probe-{os.getpid()}")
         probe.touch()
@@ -57,43 +68,34 @@ def check_report(path: str) -> None:
 
 def write_page(path: str, page: Page) -> None:
     """Write a page to a file, whole or not at all."""
-    target = Path(path).resolve()  # a link stays a link
     text = _html(page)
-    if _is_special(target):
-        target.write_text(text, encoding="utf-8")  # a pipe or device is written to, never replaced
-        return
-    partial = target.with_name(f".{target.name}.writing-{os.getpid()}")
     try:
-        partial.write_text(text, encoding="utf-8")
-        os.replace(partial, target)
+        with open_whole(path, "the report ") as file:
+            file.write(text)
     except OSError as error:
         raise DataError(f"cannot write the report to {path}: {error.strerror}") from None
-    finally:
-        partial.unlink(missing_ok=True)
 
 
-def describe_origin(
-    data: str, split: str, corpus: Corpus, truth: str, propensity: Mapping[str, float]
-) -> dict[str, str]:
+def describe_origin(source: Source, corpus: Corpus, propensity: Mapping[str, float]) -> dict[str, str]:
     """Say what was measured, and by which code: what must be known to repeat it."""
     known = {
         "all": "all labels of the data count, also those that training never saw",
         "known": "only labels seen in training count",
     }
     return {
-        "data": data if Path(data).is_file() else f"{data}, split {split}",
+        "data": source.data if Path(source.data).is_file() else f"{source.data}, split {source.split}",
         "documents": f"{len(corpus):,}",
         "sha256 of the data": corpus.fingerprint(),
-        **dict(_made_from(data)),
-        "truth": known[truth],
-        "propensity": f"A = {propensity['A']:g}, B = {propensity['B']:g}, N = {propensity['N']:,} training documents",
+        **dict(_made_from(source.data)),
+        "truth": known[source.truth],
+        "propensity": describe_propensity(propensity),
         "xmtc": " ".join(filter(None, [__version__, _commit()])),
         "Python": platform.python_version(),
     }
 
 
 def _html(page: Page) -> str:
-    style = (files("xmtc.app") / "report.css").read_text(encoding="utf-8")
+    style = (files("xmtc.app.report") / "report.css").read_text(encoding="utf-8")
     head = join(
         Html('<meta charset="utf-8">'),
         Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
@@ -118,11 +120,6 @@ def _html(page: Page) -> str:
     return f"<!DOCTYPE html>\n{tag('html', tag('head', head), tag('body', body), lang='en')}\n"
 
 
-def _is_special(path: Path) -> bool:
-    """Whether a path is a pipe or a device."""
-    return path.exists() and not stat.S_ISREG(path.stat().st_mode)
-
-
 def _made_from(data: str) -> Iterator[tuple[str, str]]:
     """What built-in data says of its origin: the versions of the packages that it was made of."""
     try:
@@ -136,7 +133,7 @@ def _made_from(data: str) -> Iterator[tuple[str, str]]:
 
 def _commit() -> str:
     """The commit of the sources that run, where they lie in a repository of their own; else nothing."""
-    root = Path(__file__).resolve().parents[3]
+    root = Path(xmtc.__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return ""
     try:

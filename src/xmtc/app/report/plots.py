@@ -119,7 +119,7 @@ def plot_zipf(id: str, title: str, points: Sequence[tuple[int, int]], starts: Ma
         return _markup(figure, id, title, told)
 
 
-def plot_curves(id: str, title: str, curves: Mapping[str, Sequence[Mapping[str, Any]]], metric: str) -> Html:
+def plot_training_curves(id: str, title: str, curves: Mapping[str, Sequence[Mapping[str, Any]]], metric: str) -> Html:
     """Draw loss and dev score by epoch, one above the other."""
     with _figure(1.15) as figure:
         panels = {"loss": figure.add_subplot(2, 1, 1), "dev": figure.add_subplot(2, 1, 2)}

@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from xmtc.app.cli.inspect_view import flat_settings
-from xmtc.app.cli.tables import BIN_TITLES
+from xmtc.app.details import Epochs, member_names, training_curves
 from xmtc.app.report import plots
-from xmtc.app.report.analysis import LabelScore, Reliability, name_member, training_curves
+from xmtc.app.report.analysis import LabelScore, Reliability
 from xmtc.app.report.markup import Content, Html, details, join, table, tag
+from xmtc.app.text import flat_settings
 from xmtc.core.labels import LabelSet
 from xmtc.core.metrics import BINS
 from xmtc.core.model import Model
 from xmtc.data import zipf_points
-
-BIN_SCORES = ("macro-P", "macro-R", "macro-F", "coverage")
 
 
 def section(id: str, title: str, *content: Content) -> Html:
@@ -87,7 +84,7 @@ def reliability_section(found: Mapping[str, Mapping[str, Reliability]]) -> Html:
     if len(calibrated) < len(found):
         which = "Those without a line “calibrated”" if calibrated else "Scores here"
         missing = tag("p", f"{which} are not calibrated yet: ", tag("code", "xmtc calibrate MODEL DATA"), " does it.")
-    names = [BIN_TITLES[bin_] for bin_ in BINS]
+    names = [bin_.title for bin_ in BINS.values()]
     errors = table("Expected calibration error, by how frequent labels are in training", ["", "all", *names], rows)
     return section(
         "reliability", "Can the scores be trusted?", tag("p", told), missing, tag("div", content, class_="pair"), errors
@@ -96,7 +93,7 @@ def reliability_section(found: Mapping[str, Mapping[str, Reliability]]) -> Html:
 
 def training_section(models: Mapping[str, Model]) -> Html | None:
     """Show how loss and dev score went, for models that were trained in epochs."""
-    curves: dict[str, list[dict[str, Any]]] = {}
+    curves: dict[str, Epochs] = {}
     metrics = set()
     for name, model in models.items():
         for method, epochs in training_curves(model).items():
@@ -115,7 +112,7 @@ def training_section(models: Mapping[str, Model]) -> Html | None:
     values = table(title, ["model", "epoch", "loss", f"{metric} on dev"], rows)
     if max(map(len, curves.values())) < 2:  # one point is no curve
         return section("training", "Training", values)
-    drawn = figure(plots.plot_curves("curves", title, curves, metric), f"{title}. The best epoch is kept.")
+    drawn = figure(plots.plot_training_curves("curves", title, curves, metric), f"{title}. The best epoch is kept.")
     return section("training", "Training", drawn, details("The same as a table", values))
 
 
@@ -133,15 +130,15 @@ def label_tables(best: Sequence[LabelScore], worst: Sequence[LabelScore], least:
     return join(tag("p", told), tag("div", tables, class_="pair"))
 
 
-def settings_section(models: Mapping[str, Model], facts: Mapping[str, str]) -> Html:
+def settings_section(models: Mapping[str, Model], origin: Mapping[str, str]) -> Html:
     """Say what was measured, by which code, and how the models were trained."""
-    known = tag("dl", [[tag("dt", name), tag("dd", value)] for name, value in facts.items()])
-    origins = {name: _origin(model) for name, model in models.items()}
+    known = tag("dl", [[tag("dt", name), tag("dd", value)] for name, value in origin.items()])
+    trainings = {name: _training(model) for name, model in models.items()}
     # in one order, whether a model was trained just now or loaded
     settings = {name: dict(sorted(flat_settings(model.manifest.config))) for name, model in models.items()}
     rows = [
         [key, *(values.get(key, "–") for values in found.values())]
-        for found in (origins, settings)
+        for found in (trainings, settings)
         for key in dict.fromkeys(key for values in found.values() for key in values)
     ]
     caption = "Settings, as --set takes them"
@@ -152,18 +149,18 @@ def settings_section(models: Mapping[str, Model], facts: Mapping[str, str]) -> H
     return section("settings", "Data, settings and version", known, trained)
 
 
-def _origin(model: Model) -> dict[str, str]:
+def _training(model: Model) -> dict[str, str]:
     manifest = model.manifest
-    facts = {
+    told = {
         "method": manifest.method,
         "training documents": f"{manifest.n_documents:,}",
         "labels": f"{manifest.n_labels:,}",
         "seed": str(manifest.seed),
         "training data": f"sha256 {manifest.data}",
     }
-    if members := manifest.details.get("members"):
-        facts["members"] = "; ".join(one if isinstance(one, str) else name_member(one) for one in members)
-    return facts
+    if members := member_names(model):
+        told["members"] = "; ".join(members)
+    return told
 
 
 def _label_row(row: LabelScore) -> list[Content]:

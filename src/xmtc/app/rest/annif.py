@@ -6,14 +6,14 @@ label has no notation, and its name one language only, which nobody told us: "un
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from xmtc import __version__
-from xmtc.app.rest.answers import Cut, Kept, to_bytes
+from xmtc.app.rest.answers import Kept, Limits, to_bytes
 from xmtc.app.rest.jobs import Explained, SuggestJob
 from xmtc.app.rest.middleware import MAX_BODY
 from xmtc.app.rest.models import LoadedModel, Models
@@ -21,6 +21,7 @@ from xmtc.app.rest.schemas import MAX_K, MAX_TEXTS, Probability, Text
 from xmtc.app.rest.wire import client_gone, documented
 
 _LANGUAGE = "und"
+Shape = Callable[[list[list[dict[str, Any]]]], Any]  # from the results of each text to the answer
 
 Limit = Annotated[int, Field(ge=0, description=f"Results, at most; more than {MAX_K} are never given.")]
 Threshold = Annotated[Probability, Field(description="Leave out results of a lower score.")]
@@ -148,7 +149,7 @@ def annif_router(models: Models) -> APIRouter:
         async with request.form(max_part_size=MAX_BODY) as fields:
             form = Form.model_validate({key: value for key, value in fields.items() if key in Form.model_fields})
         loaded = models.get(project_id, "project")
-        job = _job(loaded, [form.text], form.limit, form.threshold, lambda rows: {"results": rows[0]})
+        job = _job(loaded, [form.text], form.limit, form.threshold, lambda results: {"results": results[0]})
         return await _answer(models, loaded, job, request)
 
     @router.post(
@@ -163,9 +164,9 @@ def annif_router(models: Models) -> APIRouter:
         threshold: Annotated[Threshold, Query()] = 0.0,
         language: Annotated[str | None, Query(description="Ignored: names have one language.")] = None,
     ) -> Response:
-        def shape(rows: list[list[Any]]) -> Any:
-            pairs = zip(batch.documents, rows, strict=True)
-            return [{"document_id": document.document_id, "results": results} for document, results in pairs]
+        def shape(results: list[list[Any]]) -> Any:
+            pairs = zip(batch.documents, results, strict=True)
+            return [{"document_id": document.document_id, "results": found} for document, found in pairs]
 
         loaded = models.get(project_id, "project")
         texts = [document.text for document in batch.documents]
@@ -192,22 +193,22 @@ def _project(loaded: LoadedModel) -> dict[str, Any]:
     }
 
 
-def _job(loaded: LoadedModel, texts: list[str], limit: int, threshold: float, shape: Any) -> SuggestJob:
+def _job(loaded: LoadedModel, texts: list[str], limit: int, threshold: float, shape: Shape) -> SuggestJob:
     k = min(limit, MAX_K)
     labels = loaded.labels
 
-    def write(rows: Sequence[Sequence[Kept]], explained: Explained) -> bytes:
-        found = [
+    def write(kept: Sequence[Sequence[Kept]], explained: Explained) -> bytes:
+        results = [
             [
                 {"uri": labels.ids[one.entry], "label": labels.names[one.entry], "notation": None, "score": score}
-                for one, score in ((one, _score(one)) for one in row[:k])
+                for one, score in ((one, _score(one)) for one in of_text[:k])
                 if score >= threshold
             ]
-            for row in rows
+            for of_text in kept
         ]
-        return to_bytes(shape(found))
+        return to_bytes(shape(results))
 
-    return SuggestJob(texts=texts, cut=Cut(max(1, k)), write=write)
+    return SuggestJob(texts=texts, limits=Limits(max(1, k)), write=write)
 
 
 def _score(one: Kept) -> float:

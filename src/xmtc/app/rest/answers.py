@@ -13,8 +13,8 @@ from xmtc.core.ranking import Ranking
 _SCOPE = 100  # labels of a scope that are told, the heaviest
 
 
-class Cut(NamedTuple):
-    """Where a ranking ends: its width, and the least probability and score that are kept."""
+class Limits(NamedTuple):
+    """Where a ranking ends: the number of labels, and the least probability and score that are kept."""
 
     k: int
     threshold: float | None = None
@@ -29,26 +29,26 @@ class Kept(NamedTuple):
     probability: float | None
 
 
-def kept(ranking: Ranking, cut: Cut) -> Iterator[list[Kept]]:
-    """Give each document's labels without padding and without what the cut leaves out."""
-    ranking = ranking.top(cut.k)
+def keep(ranking: Ranking, limits: Limits) -> Iterator[list[Kept]]:
+    """Give each document's labels within the limits, without padding."""
+    ranking = ranking.top(limits.k)
     probabilities = None if ranking.probabilities is None else ranking.probabilities.tolist()
     for i, (entries, scores) in enumerate(zip(ranking.labels.tolist(), ranking.scores.tolist(), strict=True)):
-        row = probabilities[i] if probabilities is not None else [None] * len(entries)
+        sure = probabilities[i] if probabilities is not None else [None] * len(entries)
         yield [
             Kept(entry, score, probability)
-            for entry, score, probability in zip(entries, scores, row, strict=True)
+            for entry, score, probability in zip(entries, scores, sure, strict=True)
             if entry >= 0
-            and (cut.min_score is None or score >= cut.min_score)
-            and (cut.threshold is None or (probability is not None and probability >= cut.threshold))
+            and (limits.min_score is None or score >= limits.min_score)
+            and (limits.threshold is None or (probability is not None and probability >= limits.threshold))
         ]
 
 
-def suggestions(row: Sequence[Kept], labels: LabelSet, explained: Mapping[int, Explanation]) -> dict[str, Any]:
+def suggestions(kept: Sequence[Kept], labels: LabelSet, explained: Mapping[int, Explanation]) -> dict[str, Any]:
     """Return the labels of one text; `explained` holds explanations by entry."""
     found = []
-    for one in row:
-        suggestion = label_facts(one.entry, labels)
+    for one in kept:
+        suggestion = describe_label(one.entry, labels)
         suggestion["score"] = one.score
         if one.probability is not None:
             suggestion["probability"] = one.probability
@@ -58,7 +58,7 @@ def suggestions(row: Sequence[Kept], labels: LabelSet, explained: Mapping[int, E
     return {"labels": found}
 
 
-def label_facts(entry: int, labels: LabelSet) -> dict[str, Any]:
+def describe_label(entry: int, labels: LabelSet) -> dict[str, Any]:
     """Return what is known of a label whatever the text."""
     return {
         "label": labels.ids[entry],

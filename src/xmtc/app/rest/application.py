@@ -9,10 +9,10 @@ from fastapi.openapi.utils import get_openapi
 
 from xmtc import __version__
 from xmtc.app.rest.annif import annif_router
-from xmtc.app.rest.answers import label_facts, to_bytes
+from xmtc.app.rest.answers import describe_label, to_bytes
 from xmtc.app.rest.batching import CallerGoneError
 from xmtc.app.rest.metrics import Metrics
-from xmtc.app.rest.middleware import Door
+from xmtc.app.rest.middleware import Middleware
 from xmtc.app.rest.models import Models
 from xmtc.app.rest.pages import page_router
 from xmtc.app.rest.problems import install_problems, overloaded
@@ -27,8 +27,8 @@ _DESCRIPTION = (
 )
 
 
-def build_application(models: Models, metrics: Metrics, token: str | None, timeout: float) -> Door:
-    """Return the application, behind its door."""
+def build_application(models: Models, metrics: Metrics, token: str | None, timeout: float) -> Middleware:
+    """Return the application with its middleware."""
     # no pages of FastAPI's own: they load scripts from elsewhere
     app = FastAPI(title="xmtc", version=__version__, description=_DESCRIPTION, docs_url=None, redoc_url=None)
     install_problems(app)
@@ -39,7 +39,7 @@ def build_application(models: Models, metrics: Metrics, token: str | None, timeo
     app.include_router(page_router())
     names = [loaded.name for loaded in models.all()]
     app.openapi = lambda: _openapi(app, names, token is not None)  # type: ignore[method-assign]
-    return Door(app, token, timeout, metrics)
+    return Middleware(app, token, timeout, metrics)
 
 
 def _model_router(models: Models) -> APIRouter:
@@ -48,7 +48,7 @@ def _model_router(models: Models) -> APIRouter:
     @router.get("/v1/models", response_model=ModelList, responses=documented(401))
     async def list_models() -> dict[str, Any]:
         """List the loaded models."""
-        return {"models": [loaded.facts() for loaded in models.all()]}
+        return {"models": [loaded.describe() for loaded in models.all()]}
 
     @router.post(
         "/v1/models/{name}/suggest",
@@ -73,7 +73,7 @@ def _model_router(models: Models) -> APIRouter:
     ) -> Response:
         """Find labels by name: those that begin with the query, then those that hold it, the frequent ones first."""
         loaded = models.get(name)
-        found = [label_facts(entry, loaded.labels) for entry in loaded.search.find(q, limit)]
+        found = [describe_label(entry, loaded.labels) for entry in loaded.search.find(q, limit)]
         return Response(to_bytes({"labels": found}), media_type="application/json")
 
     return router
@@ -117,10 +117,10 @@ def _openapi(app: FastAPI, names: list[str], with_token: bool) -> dict[str, Any]
     """The schema, with problems in place of FastAPI's own errors, and the token if one is asked for."""
     if app.openapi_schema is None:
         schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-        parts = schema["components"]["schemas"]
-        parts["Problem"] = Problem.model_json_schema()
+        components = schema["components"]["schemas"]
+        components["Problem"] = Problem.model_json_schema()
         for unused in ("HTTPValidationError", "ValidationError"):
-            parts.pop(unused, None)
+            components.pop(unused, None)
         for operations in schema["paths"].values():
             for operation in operations.values():
                 _drop_unused_refusal(operation)

@@ -1,7 +1,7 @@
 """A request for a model's thread: texts, which labels are wanted, and how the answer is written.
 
-Jobs of one batch that want the same labels are ranked together, by the widest of their cuts; a job's answer is the same
-as if it had come alone. Knows nothing of queues, threads or HTTP.
+Jobs of one batch that want the same labels are ranked together, with the largest k of all; a job's answer is the
+same as if it had come alone. Knows nothing of queues, threads or HTTP.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from xmtc import api
-from xmtc.app.rest.answers import Cut, Kept, kept
+from xmtc.app.rest.answers import Kept, Limits, keep
 from xmtc.app.rest.metrics import Metrics
 from xmtc.core.explanation import Explanation
 from xmtc.core.ranking import Ranking
+from xmtc.core.steering import suggest
 
 if TYPE_CHECKING:
     from xmtc.core.model import Model
@@ -29,7 +29,7 @@ class SuggestJob:
     """Texts to rank."""
 
     texts: list[str]
-    cut: Cut
+    limits: Limits
     write: Write
     include: tuple[str, ...] = ()  # ids
     exclude: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ def answer_jobs(
 
 
 def _groups(jobs: Sequence[SuggestJob]) -> list[list[SuggestJob]]:
-    """Jobs that may be ranked together: a limit on scores is cut afterwards, included labels are not."""
+    """Jobs that may be ranked together: limits are applied afterwards, included labels are not."""
     groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[SuggestJob]] = {}
     for job in jobs:
         groups.setdefault((job.include, job.exclude), []).append(job)
@@ -73,8 +73,8 @@ def _rank(
     texts = [text for job in jobs for text in job.texts]
     started = time.perf_counter()
     try:
-        found = api.suggest(
-            model, texts, max(job.cut.k for job in jobs), include=jobs[0].include, exclude=jobs[0].exclude
+        found = suggest(
+            model, texts, max(job.limits.k for job in jobs), include=jobs[0].include, exclude=jobs[0].exclude
         )
     except Exception as error:
         if len(jobs) == 1:
@@ -88,24 +88,24 @@ def _rank(
     metrics.texts.labels(name).inc(len(texts))
     start = 0
     for job in jobs:
-        rows = slice(start, start + len(job))
-        probabilities = None if found.probabilities is None else found.probabilities[rows]
-        yield job, Ranking(found.labels[rows], found.scores[rows], probabilities)
+        own = slice(start, start + len(job))
+        probabilities = None if found.probabilities is None else found.probabilities[own]
+        yield job, Ranking(found.labels[own], found.scores[own], probabilities)
         start += len(job)
 
 
 def _write(name: str, model: Model, metrics: Metrics, job: SuggestJob, ranking: Ranking) -> bytes | Exception:
     try:
-        rows = list(kept(ranking, job.cut))
-        return job.write(rows, _explain(name, model, metrics, job, rows))
+        kept = list(keep(ranking, job.limits))
+        return job.write(kept, _explain(name, model, metrics, job, kept))
     except Exception as error:
         return error
 
 
-def _explain(name: str, model: Model, metrics: Metrics, job: SuggestJob, rows: Sequence[Sequence[Kept]]) -> Explained:
-    explained: Explained = [{} for _ in rows]
-    for text, row, found in zip(job.texts, rows, explained, strict=True):
-        for one in row:
+def _explain(name: str, model: Model, metrics: Metrics, job: SuggestJob, kept: Sequence[Sequence[Kept]]) -> Explained:
+    explained: Explained = [{} for _ in kept]
+    for text, labels, found in zip(job.texts, kept, explained, strict=True):
+        for one in labels:
             if job.abandoned:
                 return explained
             if job.explain is True or (job.explain and one.entry in job.explain):

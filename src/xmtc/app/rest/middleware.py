@@ -1,7 +1,7 @@
-"""The door: what every request passes before the application sees it.
+"""Middleware: what every request passes before the application sees it.
 
-Asks for the token, reads the body within its limits of size and time, counts and times the answer, and puts the headers
-on it that keep a browser from being tricked. Knows no route.
+Checks the token, reads the body within its limits of size and time, counts and times the answer, and adds the headers
+that protect browsers. Knows no route.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HEADERS = (
 )
 
 
-class Door:
+class Middleware:
     """ASGI middleware around the whole application."""
 
     def __init__(self, app: ASGIApp, token: str | None, timeout: float, metrics: Metrics) -> None:

@@ -21,6 +21,7 @@ from xmtc.app.rest.problems import ProblemError, overloaded, unknown_name
 from xmtc.app.rest.search import LabelSearch
 from xmtc.core.errors import ModelError, XmtcError
 from xmtc.core.model import Model
+from xmtc.core.steering import suggest
 from xmtc.core.storage import MANIFEST
 
 Gone = Callable[[], Coroutine[Any, Any, None]]  # returns when the client has left
@@ -38,12 +39,12 @@ class LoadedModel:
             raise ModelError(f"{folder} holds a model of features; only a model of texts can be served")
         self.labels = self.model.labels
         self.search = LabelSearch(self.labels)
-        first = api.suggest(self.model, ["warm up"], 1)  # kernels are compiled or read from their cache now
+        first = suggest(self.model, ["warm up"], 1)  # kernels are compiled or read from their cache now
         self.calibrated = first.probabilities is not None
         self.hierarchy = any(self.labels.parents)
         self.batcher: Batcher[SuggestJob] = Batcher(name, partial(answer_jobs, name, self.model, metrics), queue)
 
-    def facts(self) -> dict[str, object]:
+    def describe(self) -> dict[str, object]:
         """Return what GET /v1/models says of it."""
         manifest = self.model.manifest
         return {
@@ -52,7 +53,7 @@ class LoadedModel:
             "n_labels": self.labels.n_labels,
             "n_documents": manifest.n_documents,
             "calibrated": self.calibrated,
-            "explains": hasattr(self.model, "explain"),
+            "explains": True,  # every model of texts does
             "hierarchy": self.hierarchy,
         }
 

@@ -7,6 +7,7 @@ few milliseconds. Concepts above the labels are found too: they steer what is su
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xmtc.core.errors import DataError, nearest
 from xmtc.core.labels import LabelSet
@@ -69,7 +70,7 @@ class LabelSearch:
             at = self._lines.find(word, next_line)
         return self._frequent(self._order[lines], len(lines))
 
-    def _frequent(self, entries: np.ndarray, limit: int) -> list[int]:
+    def _frequent(self, entries: NDArray[np.int64], limit: int) -> list[int]:
         """The entries with most training documents, of equal ones the first."""
         key = entries - self._labels.counts[entries] * len(self._labels)
         if len(entries) > 4 * limit:  # sorting 670,000 for the first ten would take longest of all

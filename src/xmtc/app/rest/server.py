@@ -13,13 +13,17 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import uvicorn
 
-from xmtc.app.rest.middleware import Door
+from xmtc.app.rest.application import build_application
+from xmtc.app.rest.metrics import Metrics
+from xmtc.app.rest.middleware import Middleware
+from xmtc.app.rest.models import Models
 from xmtc.core.errors import ConfigError
 
 _BACKLOG = 2048  # connections that wait to be taken
@@ -46,10 +50,34 @@ def open_socket(host: str, port: int) -> socket.socket:
     return listener
 
 
-def run(door: Door, listener: socket.socket, timeout: float, reload: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Serve until a signal ends it. reload: what SIGHUP does."""
+def serve_models(
+    folders: Mapping[str, Path],
+    listener: socket.socket,
+    *,
+    token: str | None,
+    queue: int,
+    timeout: float,
+    started: Callable[[], None],
+) -> None:
+    """Load models and serve them at a socket until a signal ends it; call `started` when all are loaded.
+
+    folders: by the names that models are served by. queue: texts that may wait for one model. timeout: seconds that a
+    request may take.
+    """
+    with _logging_to_stderr(), _surviving_hang_up():
+        metrics = Metrics()
+        models = Models(folders, queue, timeout, metrics)
+        application = build_application(models, metrics, token, timeout)
+        started()
+        _run(application, listener, timeout, models.reload)
+        models.close()
+
+
+def _run(
+    application: Middleware, listener: socket.socket, timeout: float, reload: Callable[[], Coroutine[Any, Any, None]]
+) -> None:
     config = uvicorn.Config(
-        door,
+        application,
         backlog=_BACKLOG,
         lifespan="off",
         ws="none",
@@ -60,14 +88,14 @@ def run(door: Door, listener: socket.socket, timeout: float, reload: Callable[[]
         timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=int(timeout) + 5,
     )
-    server = _Server(config, door, reload)
+    server = _Server(config, application, reload)
     server.run([listener])
     if server.force_exit:
         raise KeyboardInterrupt
 
 
 @contextmanager
-def logging_to_stderr() -> Iterator[None]:
+def _logging_to_stderr() -> Iterator[None]:
     """Write what is worth a line to stderr, for as long as the server runs."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(message)s"))
@@ -83,7 +111,7 @@ def logging_to_stderr() -> Iterator[None]:
 
 
 @contextmanager
-def surviving_hang_up() -> Iterator[None]:
+def _surviving_hang_up() -> Iterator[None]:
     """Ignore SIGHUP while the server is not there yet, or no more: it would end the process."""
     if _HANG_UP is None or threading.current_thread() is not threading.main_thread():
         yield
@@ -96,9 +124,11 @@ def surviving_hang_up() -> Iterator[None]:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, door: Door, reload: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, application: Middleware, reload: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
         super().__init__(config)
-        self._door = door
+        self._application = application
         self._reload = reload
         self._reloads: set[asyncio.Task[None]] = set()
 
@@ -130,7 +160,7 @@ class _Server(uvicorn.Server):
         """Take no new connection, then answer what comes in on those there are, and close them."""
         for server in self.servers:
             server.close()
-        self._door.stopping = True
+        self._application.stopping = True
         await asyncio.sleep(_LAST_WORDS)  # requests that were sent already are on their way
         await super().shutdown(sockets)
 

@@ -1,15 +1,15 @@
-"""POST /v1/models/{name}/suggest: from a checked request to a job, and from its rows to JSON."""
+"""POST /v1/models/{name}/suggest: from a checked request to a job, and from its labels to JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xmtc.app.rest.answers import Cut, Kept, suggestions, to_bytes
+from xmtc.app.rest.answers import Kept, Limits, suggestions, to_bytes
 from xmtc.app.rest.jobs import Explained, SuggestJob
 from xmtc.app.rest.models import LoadedModel
 from xmtc.app.rest.problems import ProblemError
 from xmtc.app.rest.schemas import MAX_EXPLAINED, SuggestRequest
-from xmtc.core.calibration.model import UNCALIBRATED
+from xmtc.core.calibration import UNCALIBRATED
 from xmtc.core.errors import DataError
 
 
@@ -22,13 +22,13 @@ def suggest_job(loaded: LoadedModel, request: SuggestRequest) -> SuggestJob:
     if explain is True:
         k = min(k, max(1, MAX_EXPLAINED // len(request.texts)))
 
-    def write(rows: Sequence[Sequence[Kept]], explained: Explained) -> bytes:
-        found = [suggestions(row, loaded.labels, why) for row, why in zip(rows, explained, strict=True)]
+    def write(kept: Sequence[Sequence[Kept]], explained: Explained) -> bytes:
+        found = [suggestions(one, loaded.labels, why) for one, why in zip(kept, explained, strict=True)]
         return to_bytes({"model": loaded.name, "results": found})
 
     return SuggestJob(
         texts=request.texts,
-        cut=Cut(k, request.threshold, request.min_score),
+        limits=Limits(k, request.threshold, request.min_score),
         write=write,
         include=_ids(loaded, "include", request.include or []),
         exclude=_ids(loaded, "exclude", request.exclude or []),

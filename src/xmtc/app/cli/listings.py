@@ -1,0 +1,70 @@
+"""Names that help texts list: methods, recipes, layouts and the like, taken from where they are defined.
+
+A help text says {methods} where the names belong. They are filled in when the help of that command is shown, so that
+`xmtc --help` imports none of the rooms that define them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from typing import Any, get_args
+
+from typer.core import TyperArgument, TyperCommand, TyperOption
+
+
+class ListingCommand(TyperCommand):
+    """A command whose help texts may list names."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Fill in the names, then write the help page."""
+        self.help, self.epilog = fill(self.help), fill(self.epilog)
+        for parameter in self.params:
+            if isinstance(parameter, (TyperArgument, TyperOption)):
+                parameter.help = fill(parameter.help)
+        super().format_help(ctx, formatter)
+
+
+def fill(text: str | None) -> str | None:
+    """Replace {methods}, {recipes}, {layouts} and {rules} in a help text by what there is."""
+    return None if text is None else re.sub(r"\{(\w+)\}", lambda found: _LISTINGS[found[1]](), text)
+
+
+def _methods() -> str:
+    from xmtc import api
+
+    return _either(api.METHODS)
+
+
+def _recipes() -> str:
+    """The recipes, one paragraph per method."""
+    from xmtc import api
+
+    by_method = groupby(api.list_recipes(), key=lambda name: name.partition("/")[0])
+    return "\n\n".join(", ".join(recipes) for _, recipes in by_method)
+
+
+def _layouts() -> str:
+    from xmtc.data import LAYOUTS
+
+    return _either(layout.name for layout in LAYOUTS if layout.writable)
+
+
+def _rules() -> str:
+    from xmtc.core.ensemble import Rule
+
+    return _either(get_args(Rule))
+
+
+_LISTINGS: dict[str, Callable[[], str]] = {
+    "methods": _methods,
+    "recipes": _recipes,
+    "layouts": _layouts,
+    "rules": _rules,
+}
+
+
+def _either(names: Iterable[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} or {last}"

@@ -1,0 +1,54 @@
+"""What a model's manifest says of its training. The only module of app that reads `Manifest.details`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from xmtc.core.calibration import uncalibrated
+from xmtc.core.model import Composed, Model
+
+Epochs = list[dict[str, Any]]  # of one training: {"epoch", "loss", "dev"?} for each
+
+
+def details_json(model: Model) -> dict[str, Any]:
+    """Return what the method stores besides settings and arrays, as `model.json` holds it."""
+    return model.manifest.details.to_json()
+
+
+def last_update(model: Model) -> dict[str, Any]:
+    """Return what the last update of a model did."""
+    done: dict[str, Any] = details_json(model)["updates"][-1]
+    return done
+
+
+def member_names(model: Model) -> list[str]:
+    """Return the names of a model's members: methods in an ensemble, clusterings in a model in stages."""
+    return [one if isinstance(one, str) else name_member(one) for one in details_json(model).get("members", ())]
+
+
+def name_member(member: Mapping[str, Any]) -> str:
+    """Return the name of a member of a model in stages, by what its manifest or its measurements say of it."""
+    return f"{member['vectors']}, seed {member['seed']}"
+
+
+def training_curves(model: Model) -> dict[str, Epochs]:
+    """Return the epochs of a neural model, or of those members of an ensemble that have any, by method and member."""
+    curves: dict[str, Epochs] = {}
+    for name, epochs in _curves(model):
+        again = sum(known == name or known.startswith(f"{name}, again") for known in curves)
+        curves[f"{name}, again {again}" if again else name] = epochs
+    return curves
+
+
+def _curves(model: Model) -> Iterator[tuple[str, Epochs]]:
+    plain = uncalibrated(model)
+    method, details = plain.manifest.method, details_json(plain)
+    members = details.get("members", ())
+    if members and isinstance(members[0], str):  # whole models, of which the manifest has the methods
+        for member in plain.members if isinstance(plain, Composed) else ():
+            yield from _curves(member)
+    elif len(members) > 1:
+        yield from ((f"{method}, {name_member(member)}", member["curve"]) for member in members if member["curve"])
+    elif epochs := details.get("curve"):
+        yield method, epochs

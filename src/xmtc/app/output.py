@@ -1,0 +1,45 @@
+"""Output files, written whole or not at all. Knows no command and no page."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from xmtc.core.errors import DataError
+
+
+@contextmanager
+def open_whole(path: str, what: str = "") -> Iterator[IO[str]]:
+    """Open a file that takes its name only when all is written; `what` goes before the path in error messages.
+
+    A link stays a link. A pipe or device is written to directly, never replaced.
+    """
+    target = Path(path).resolve()
+    if target.is_dir():
+        raise DataError(f"cannot write {what}to {path}: it is a folder; name a file")
+    if is_special(target):
+        with target.open("w", encoding="utf-8") as file:
+            yield file
+        return
+    partial = target.with_name(f".{target.name}.writing-{os.getpid()}")
+    try:
+        file = partial.open("w", encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise DataError(f"cannot write {what}to {path}: {error.strerror}") from None
+    try:
+        with file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def is_special(path: Path) -> bool:
+    """Return whether a path is a pipe or a device."""
+    return path.exists() and not stat.S_ISREG(path.stat().st_mode)

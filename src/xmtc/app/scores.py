@@ -1,0 +1,40 @@
+"""How people see scores: which ones are highlighted, and how differences and propensities read.
+
+Shared by the command line and the report. `xmtc.core.metrics` lists all metrics and bins, with keys and titles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from xmtc.core.metrics import BINS, METRICS, Difference, LabelMetric
+
+# what a report shows first, and what it draws of a comparison
+HEADLINES = ("P@1", "P@5", "R@5", "nDCG@5", "PSP@5", "macro-F@5/few")
+DRAWN = ("P@1", "P@5", "R@5", "nDCG@5", "PSP@1", "PSP@5", *(f"macro-F@5/{bin_}" for bin_ in BINS))
+CLUSTER_SCORES = ("P@1", "P@3", "P@5")  # of the clusters that a model in stages retrieves
+
+Verdict = Literal["better", "worse", "undecided"]
+
+
+def compared_label_metrics() -> tuple[LabelMetric, ...]:
+    """Return the metrics of labels that comparisons of models list."""
+    return tuple(metric for metric in METRICS.values() if isinstance(metric, LabelMetric) and metric.compared)
+
+
+def verdict(found: Difference) -> Verdict:
+    """Say in a word what a difference means."""
+    if not found.decided:
+        return "undecided"
+    return "better" if found.difference > 0 else "worse"
+
+
+def relative(found: Difference) -> str:
+    """Return a difference relative to the first model's score; nothing where that is 0."""
+    return "" if found.relative is None else f"{found.relative:+.1f} %"
+
+
+def describe_propensity(used: Mapping[str, float]) -> str:
+    """Say which propensity weighted the scores."""
+    return f"A = {used['A']:g}, B = {used['B']:g}, N = {used['N']:,} training documents"
