@@ -13,7 +13,7 @@ from xmtc.core.config import merge
 from xmtc.core.corpus import Corpus
 from xmtc.core.labels import LabelSet
 from xmtc.core.texts import Texts
-from xmtc.features.tfidf import Tfidf
+from xmtc.features.tfidf import fit_tfidf
 from xmtc.methods.linear.method import Config
 
 _TFIDF = Config().tfidf
@@ -59,7 +59,7 @@ def predict(job: Job) -> Found:
 def single(job: Job) -> Found:
     """Rank documents one by one; texts are vectorised by xmtc's TF-IDF."""
     model = api.load(job["model"])
-    vectoriser = Tfidf.fit(texts(job, "train"), _TFIDF)
+    vectoriser = fit_tfidf(texts(job, "train"), _TFIDF)[0]
     return alone(job, lambda row: model.rank(row, 5), lambda text: vectoriser.transform([text]))
 
 
@@ -68,7 +68,7 @@ def tfidf(job: Job) -> Found:
     warm_up(job)
     train, test = texts(job, "train"), texts(job, "test")
     with Clock() as fit:
-        vectoriser, _ = Tfidf.fit_transform(train, _TFIDF)
+        vectoriser, _ = fit_tfidf(train, _TFIDF)
     found, seconds = repeat(lambda: vectoriser.transform(test))
     return {
         "fit_transform": fit.seconds,

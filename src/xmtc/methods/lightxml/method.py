@@ -203,8 +203,7 @@ def train(
     large = config.head.mode == "large" or (config.head.mode == "auto" and labels.n_labels >= config.head.large_from)
     partition = None
     if large:
-        progress.stage("clustering labels")
-        partition = cluster_labels(ready.corpus, config.tfidf, config.cluster, seed)
+        partition = cluster_labels(ready.corpus, config.tfidf, config.cluster, seed, progress)
     n_encoders = 2 if large and config.head.negatives == "static-own" else 1
     ready.plan(_head_size(config, width, labels.n_labels, partition), n_encoders)
     network = Network(ready.encoder, config, labels.n_labels, partition)

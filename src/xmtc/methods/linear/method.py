@@ -29,8 +29,7 @@ from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderReader, Manifest, write_folder
 from xmtc.features.clustering import ClusterConfig, label_tree
 from xmtc.features.label_vectors import pifa
-from xmtc.features.tfidf import Tfidf, TfidfConfig, fit_transform_leniently
-from xmtc.features.tfidf.word_shares import word_shares
+from xmtc.features.tfidf import Tfidf, TfidfConfig, fit_tfidf, word_shares
 from xmtc.linear.beam import SearchConfig, join_path, search
 from xmtc.linear.chunks import LinearTree
 from xmtc.linear.solver import SolverConfig
@@ -68,8 +67,7 @@ def train(
     labels = corpus.labels
     tfidf = None
     if corpus.texts is not None:
-        progress.stage("vectorising")
-        tfidf, X = fit_transform_leniently(corpus.texts, config.tfidf, progress)
+        tfidf, X = fit_tfidf(corpus.texts, config.tfidf, progress)
     else:
         assert corpus.X is not None  # a corpus has texts or features
         X = corpus.X.astype(np.float32)
