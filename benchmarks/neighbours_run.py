@@ -16,7 +16,7 @@ from xmtc import api
 from xmtc.core.texts import Texts
 from xmtc.features.neighbours import Neighbours, NeighbourStore, Vectors, mean_word_vectors
 from xmtc.features.neighbours import index as neighbours_index
-from xmtc.features.tfidf import TfidfConfig, fit_transform_leniently
+from xmtc.features.tfidf import TfidfConfig, fit_tfidf
 from xmtc.features.tokens import tokenize
 from xmtc.features.words import Words, WordsConfig, word_vectors
 
@@ -34,12 +34,12 @@ def words(job: Found) -> Found:
 
 def tfidf(job: Found) -> Found:
     """TF-IDF rows."""
-    return _measure(fit_transform_leniently(_texts(job), TfidfConfig())[1], job)
+    return _measure(fit_tfidf(_texts(job), TfidfConfig())[1], job)
 
 
 def encoder(job: Found) -> Found:
     """TF-IDF rows, projected at random."""
-    X = fit_transform_leniently(_texts(job), TfidfConfig())[1]
+    X = fit_tfidf(_texts(job), TfidfConfig())[1]
     shape = (X.shape[1], job["encoder_width"])
     directions = np.random.default_rng(job["seed"]).standard_normal(shape, dtype=np.float32)
     return _measure(np.asarray(X @ directions), job)

@@ -17,7 +17,7 @@ from xmtc.api import read_corpus
 from xmtc.core.corpus import Corpus
 from xmtc.core.labels import LabelSet
 from xmtc.core.texts import Texts
-from xmtc.features.tfidf import Tfidf
+from xmtc.features.tfidf import fit_tfidf
 from xmtc.methods.linear.method import LinearConfig
 
 
@@ -50,7 +50,7 @@ def _write_matrices(train: Texts | None, Y: sp.csr_matrix, test: Texts | None, f
     assert train is not None  # every set of the benchmarks has texts
     assert test is not None
     folder.mkdir(parents=True, exist_ok=True)
-    tfidf, X = Tfidf.fit_transform(train, LinearConfig().tfidf)
+    tfidf, X = fit_tfidf(train, LinearConfig().tfidf)
     labelled = np.flatnonzero(np.diff(Y.indptr))  # as xmtc does: a document without labels teaches nothing
     sp.save_npz(folder / "X.train.npz", sp.csr_matrix(X[labelled]), compressed=False)
     sp.save_npz(folder / "Y.train.npz", sp.csr_matrix(Y[labelled], dtype=np.float32), compressed=False)

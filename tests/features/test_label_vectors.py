@@ -104,16 +104,16 @@ def test_same_bytes_on_any_number_of_threads_and_blocks(monkeypatch, top):
     monkeypatch.setattr(label_vectors, "_TASK_ENTRIES", 700)
     for threads in ("1", "2", "5"):
         monkeypatch.setenv("XMTC_THREADS", threads)
-        cut = pifa(X, Y, "sqrt", top)
-        assert cut.data.tobytes() == whole.data.tobytes()
-        assert cut.indices.tobytes() == whole.indices.tobytes()
-        assert cut.indptr.tobytes() == whole.indptr.tobytes()
+        parts = pifa(X, Y, "sqrt", top)
+        assert parts.data.tobytes() == whole.data.tobytes()
+        assert parts.indices.tobytes() == whole.indices.tobytes()
+        assert parts.indptr.tobytes() == whole.indptr.tobytes()
 
 
 def test_blocks_cover_all_labels_once(monkeypatch):
     monkeypatch.setattr(label_vectors, "_TASK_ENTRIES", 10)
     for work in ([0, 0, 0], [100, 1, 1], [1, 1, 100], [3] * 50, [0, 50, 0]):
-        blocks = label_vectors._cut(np.concatenate([[0], np.cumsum(work)]))
+        blocks = label_vectors._split_labels(np.concatenate([[0], np.cumsum(work)]))
         assert [i for first, last in blocks for i in range(first, last)] == list(range(len(work)))
 
 

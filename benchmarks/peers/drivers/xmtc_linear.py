@@ -13,7 +13,7 @@ from xmtc.core.config import merge
 from xmtc.core.corpus import Corpus
 from xmtc.core.labels import LabelSet
 from xmtc.core.texts import Texts
-from xmtc.features.tfidf import Tfidf
+from xmtc.features.tfidf import fit_tfidf
 from xmtc.methods.linear.method import LinearConfig
 
 _TFIDF = LinearConfig().tfidf
@@ -68,7 +68,7 @@ def tfidf(job: Job) -> Found:
     warm_up(job)
     train, test = texts(job, "train"), texts(job, "test")
     with Clock() as fit:
-        vectoriser, _ = Tfidf.fit_transform(train, _TFIDF)
+        vectoriser, _ = fit_tfidf(train, _TFIDF)
     found, seconds = repeat(lambda: vectoriser.transform(test))
     return {
         "fit_transform": fit.seconds,

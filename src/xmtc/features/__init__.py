@@ -1,1 +1,1 @@
-"""Corpus → numbers: TF-IDF, label vectors, clusters. Knows no encoder and no file layout."""
+"""Corpus → numbers: TF-IDF, label vectors, clusters, neighbours, words, tokens. Knows no encoder and no file layout."""

@@ -1,4 +1,7 @@
-"""Clusters of labels by the words of their documents, halved until they are small: LightXML's "label clustering"."""
+"""Clusters of labels by the words of their documents, halved until they are small (docs/CONVENTIONS.md, "Clustering").
+
+A corpus of texts enters; a `Partition` of its labels leaves. Knows no network that ranks clusters.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ from pydantic import Field
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
 from xmtc.core.partition import Partition
+from xmtc.core.progress import SILENT, Progress
 from xmtc.features.clustering import MeansConfig, split_to_size
 from xmtc.features.label_vectors import Weighting, pifa
-from xmtc.features.tfidf import Tfidf, TfidfConfig
+from xmtc.features.tfidf import TfidfConfig, fit_tfidf
 
 
 class LabelClusterConfig(MeansConfig):
@@ -21,10 +25,13 @@ class LabelClusterConfig(MeansConfig):
     top: int | None = Field(None, ge=1, description="entries kept of each label vector")
 
 
-def cluster_labels(corpus: Corpus, words: TfidfConfig, config: LabelClusterConfig, seed: int) -> Partition:
-    """Cut the labels of a corpus of texts into clusters of at most `config.size`."""
+def cluster_labels(
+    corpus: Corpus, words: TfidfConfig, config: LabelClusterConfig, seed: int, progress: Progress = SILENT
+) -> Partition:
+    """Divide the labels of a corpus of texts into clusters of at most `config.size`."""
     if corpus.texts is None:
         raise DataError("labels are clustered by the words of their documents, and this corpus has only features")
-    _, X = Tfidf.fit_transform(corpus.texts, words)
+    _, X = fit_tfidf(corpus.texts, words, progress)
+    progress.stage("clustering labels")
     Y = corpus.Y[:, : corpus.labels.n_labels].tocsr()
     return split_to_size(pifa(X, Y, config.weighting, config.top), config.size, seed, config)

@@ -1,7 +1,7 @@
 """Label vectors: what labels look like, from their documents (PIFA) or from their own text.
 
-Enters a corpus's features and labels, or a label set and a function that embeds texts. Leaves one row of length 1 a
-label, zero where nothing is known of it. Knows no encoder: `embed` is handed down by the methods.
+A corpus's features and labels enter, or a label set and a function that embeds texts; one row of length 1 per label
+leaves, zero where nothing is known of the label. Knows no encoder: callers hand down `embed`.
 """
 
 from __future__ import annotations
@@ -32,11 +32,10 @@ _TASK_ENTRIES = 1_000_000  # about how many entries one task adds up: some milli
 def pifa(X: sp.csr_matrix, Y: sp.csr_matrix, weighting: Weighting = "plain", top: int | None = None) -> sp.csr_matrix:
     """Return the (labels × features) float32 matrix of positive instance feature aggregates, rows of length 1.
 
-    Label l's row is Σ a_i x_i over the documents i that have l, normalised. `weighting` "plain" takes a_i = 1 (the
-    X-BERT paper, AttentionXML, LightXML, Bonsai); "sqrt" takes a_i = 1/√(labels of document i) (the code of X-BERT,
-    X-Transformer and PECOS), so that documents with many labels count less. A label without documents has an empty
-    row. `top` keeps each label's `top` entries of largest magnitude (of equals, the earlier feature) and normalises
-    those: it bounds memory when labels are many.
+    Label l's row is Σ a_i x_i over the documents i that have l, normalised. `weighting` "plain" takes a_i = 1, as
+    AttentionXML and Bonsai do; "sqrt" takes a_i = 1/√(labels of document i), as PECOS does, so that documents with
+    many labels count less. A label without documents has an empty row. `top` keeps each label's `top` entries of
+    largest magnitude (of equals, the earlier feature) and normalises those: it bounds memory when labels are many.
 
     X is (documents × features). Every stored entry of Y (documents × labels) is a label of a document, whatever its
     value.
@@ -51,13 +50,9 @@ def pifa(X: sp.csr_matrix, Y: sp.csr_matrix, weighting: Weighting = "plain", top
     data = X.data.astype(np.float32, copy=False)
     weights = np.ones(Y.shape[0]) if weighting == "plain" else 1 / np.sqrt(np.maximum(np.diff(Y.indptr), 1))
     keep = X.shape[1] if top is None else top
-
-    def aggregate(block: tuple[int, int]) -> tuple[Ints, Ints, Floats]:
-        first, last = block
-        return _aggregate(starts[first : last + 1], documents, weights, indptr, indices, data, X.shape[1], keep)
-
     added = np.concatenate([[0], np.cumsum(np.diff(indptr)[documents])])[starts]
-    parts = run(aggregate, _cut(added))
+    blocks = [starts[first : last + 1] for first, last in _split_labels(added)]
+    parts = run(lambda own: _aggregate(own, documents, weights, indptr, indices, data, X.shape[1], keep), blocks)
     sizes, columns, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return sp.csr_matrix(
         (values, columns, np.concatenate([[0], np.cumsum(sizes)])), shape=(Y.shape[1], X.shape[1]), dtype=np.float32
@@ -67,8 +62,8 @@ def pifa(X: sp.csr_matrix, Y: sp.csr_matrix, weighting: Weighting = "plain", top
 def label_texts(labels: LabelSet) -> list[str]:
     """Return one text for each label with parameters: its name, alternatives and description.
 
-    As in X-BERT, URL escapes are resolved, punctuation becomes spaces, and a label left without words is "unk". Of a
-    URI that is id and name, only the end counts.
+    URL escapes are resolved, punctuation becomes spaces, and a label left without words is "unk". Of a URI that is id
+    and name, only the end counts.
     """
     texts = []
     for i in range(labels.n_labels):
@@ -86,7 +81,7 @@ def local_name(identifier: str) -> str:
 def embed_labels(labels: LabelSet, embed: Callable[[list[str]], NDArray]) -> NDArray[np.float32]:
     """Return the (labels × d) embeddings of the labels' texts, rows of length 1, for labels with parameters.
 
-    `embed` turns a list of texts into an array with one row a text.
+    `embed` turns a list of texts into an array with one row per text.
     """
     vectors = np.array(embed(label_texts(labels)), dtype=np.float32)
     if vectors.ndim != 2 or len(vectors) != labels.n_labels or not np.isfinite(vectors).all():
@@ -96,8 +91,8 @@ def embed_labels(labels: LabelSet, embed: Callable[[list[str]], NDArray]) -> NDA
     return vectors
 
 
-def _cut(added: Ints) -> list[tuple[int, int]]:
-    """Cut labels into blocks of about equal work; before label l, `added[l]` entries are added up."""
+def _split_labels(added: Ints) -> list[tuple[int, int]]:
+    """Split labels into blocks of about equal work; before label l, `added[l]` entries are added up."""
     marks = np.arange(_TASK_ENTRIES, added[-1], _TASK_ENTRIES)
     bounds = np.unique(np.concatenate([[0], np.searchsorted(added, marks), [len(added) - 1]])).tolist()
     return list(pairwise(bounds)) or [(0, 0)]

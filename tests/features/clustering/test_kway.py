@@ -3,9 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.features.clustering.test_trees import centre, dense, planted, random_rows, same_groups
-from xmtc.features.clustering import MeansConfig, balanced_kmeans
-from xmtc.features.clustering import trees as clustering
+from tests.features.clustering.vectors import centre, dense, planted, random_rows, same_groups
+from xmtc.features.clustering import MeansConfig, balanced_kmeans, trees
 
 
 def naive_kmeans(vectors, n_clusters: int, seed: int, means: MeansConfig) -> list[int]:
@@ -45,9 +44,9 @@ def test_k_means_agree_with_a_naive_implementation(metric, sparse):
         assert partition.parents.tolist() == naive_kmeans(vectors, n_clusters, 1, means)
 
 
-@pytest.mark.parametrize("limit", [clustering._KWAY_LIMIT, 0])
+@pytest.mark.parametrize("limit", [trees._KWAY_LIMIT, 0])
 def test_k_clusters_are_full_to_within_one(monkeypatch, limit):
-    monkeypatch.setattr(clustering, "_KWAY_LIMIT", limit)  # 0: in binary splits whatever the number
+    monkeypatch.setattr(trees, "_KWAY_LIMIT", limit)  # 0: in binary splits whatever the number
     for n in (1, 2, 5, 16, 33, 100):
         vectors = random_rows(n, seed=n)
         for n_clusters in {1, 2, 3, 4, 7, 8, 12, n - 1, n} & set(range(1, n + 1)):

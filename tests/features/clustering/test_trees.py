@@ -8,110 +8,18 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from tests.features.clustering.vectors import balanced_two_means, planted, random_rows, same_groups
 from xmtc.core.config import build
 from xmtc.core.errors import ConfigError, DataError
-from xmtc.core.partition import LabelTree, Partition
-from xmtc.features.clustering import rounds as cluster_rounds
-from xmtc.features.clustering.kernels import rows_of, seed_pair
-from xmtc.features.clustering.trees import (
+from xmtc.core.partition import LabelTree
+from xmtc.features.clustering import (
     ClusterConfig,
     MeansConfig,
     balanced_kmeans,
-    balanced_two_means,
     label_tree,
     split_to_size,
+    two_means,
 )
-
-
-def random_rows(n: int, seed: int, sparse: bool = True, width: int = 60) -> sp.csr_matrix | np.ndarray:
-    """Return unit rows that lie in loose groups; every tenth is zero."""
-    rng = np.random.default_rng(seed)
-    groups = rng.random((5, width)) * (rng.random((5, width)) < 0.3)
-    rows = groups[rng.integers(0, 5, n)] + rng.random((n, width)) * (rng.random((n, width)) < 0.15)
-    rows[::10] = 0
-    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
-    return sp.csr_matrix(rows.astype(np.float32)) if sparse else rows.astype(np.float32)
-
-
-def planted(depth: int, size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows in 2^depth groups of `size`, alike as far as their paths down a binary tree agree, and the groups."""
-    rng = np.random.default_rng(seed)
-    groups = rng.permutation(np.repeat(np.arange(2**depth), size))
-    rows = rng.random((len(groups), 2 ** (depth + 1))) * 0.1
-    for level in range(1, depth + 1):
-        rows[np.arange(len(groups)), 2**level - 1 + (groups >> (depth - level))] += 2.0 ** (depth - level)
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32), groups
-
-
-def dense(vectors) -> np.ndarray:
-    return (vectors.toarray() if sp.issparse(vectors) else vectors).astype(np.float64)
-
-
-def centre(rows: np.ndarray, metric: str) -> np.ndarray:
-    if metric == "euclidean":
-        return rows.mean(axis=0)
-    total = rows.sum(axis=0)
-    length = np.linalg.norm(total)
-    return total / length if length else total
-
-
-def naive_two_means(vectors, members, seed, means: MeansConfig) -> tuple[list[int], list[int]]:
-    members = sorted(members)
-    first = np.empty(len(members), dtype=np.int32)
-    seed_pair(rows_of(vectors), np.array(members, dtype=np.int32), seed, 0, first)
-    rows = dense(vectors)
-    left, right = [members[i] for i in np.flatnonzero(first == 0)], [members[i] for i in np.flatnonzero(first == 1)]
-    before = -np.inf
-    for _ in range(means.max_iterations):
-        c_left, c_right = centre(rows[left], means.metric), centre(rows[right], means.metric)
-        ranked = sorted(members, key=lambda i: (rows[i] @ (c_right - c_left), i))
-        old = left
-        left, right = sorted(ranked[: len(members) // 2]), sorted(ranked[len(members) // 2 :])
-        mean = (sum(rows[i] @ c_left for i in left) + sum(rows[i] @ c_right for i in right)) / len(members)
-        if left == old or (means.tolerance is not None and mean - before < means.tolerance):
-            break
-        before = mean
-    return left, right
-
-
-@pytest.mark.parametrize("sparse", [True, False])
-@pytest.mark.parametrize("metric", ["spherical", "euclidean"])
-@pytest.mark.parametrize("rule", [{}, {"tolerance": 0.003}, {"max_iterations": 1}, {"max_iterations": 3}])
-def test_two_means_agree_with_a_naive_implementation(sparse, metric, rule):
-    means = MeansConfig(metric=metric, **rule)
-    for n in (2, 3, 7, 40, 201):
-        vectors = random_rows(n, seed=n, sparse=sparse)
-        for seed in range(3):
-            left, right = balanced_two_means(vectors, np.arange(n), seed, means)
-            assert (left.tolist(), right.tolist()) == naive_two_means(vectors, range(n), seed, means)
-
-
-def test_two_means_split_only_the_members_given_in_any_order():
-    vectors = random_rows(100, seed=1)
-    members = np.random.default_rng(0).permutation(100)[:33]
-    left, right = balanced_two_means(vectors, members, 5)
-    assert (left.tolist(), right.tolist()) == naive_two_means(vectors, members.tolist(), 5, MeansConfig())
-    assert len(left) == 16
-    assert sorted([*left, *right]) == sorted(members)
-
-
-def test_tolerance_stops_before_the_sides_settle():
-    vectors = random_rows(400, seed=3)
-    settled = balanced_two_means(vectors, np.arange(400), 0)[0]
-    assert not np.array_equal(balanced_two_means(vectors, np.arange(400), 0, MeansConfig(tolerance=0.1))[0], settled)
-
-
-def test_seeds_are_two_distinct_members_with_entries_and_any_of_them():
-    vectors = random_rows(31, seed=0)
-    rows = rows_of(vectors)
-    members = np.arange(31, dtype=np.int32)
-    sides = np.empty(31, dtype=np.int32)
-    chosen = set()
-    for seed in range(400):
-        seed_pair(rows, members, seed, 0, sides)
-        assert sorted(sides[sides >= 0]) == [0, 1]
-        chosen |= {(int(side), int(i)) for i, side in enumerate(sides) if side >= 0}
-    assert chosen == {(side, i) for side in (0, 1) for i in range(31) if i % 10}  # every tenth row is zero
 
 
 def test_sparse_and_dense_rows_give_the_same_clusters():
@@ -135,11 +43,6 @@ def test_planted_groups_are_recovered():
                 assert same_groups(partition, groups)
             tree = label_tree(given, ClusterConfig(size=20, branching=2), seed)
             assert same_groups(tree.level(3), groups)
-
-
-def same_groups(partition: Partition, groups: np.ndarray) -> bool:
-    pairs = set(zip(partition.parents.tolist(), groups.tolist(), strict=True))
-    return len(pairs) == partition.n_clusters == len(set(groups.tolist()))
 
 
 def test_powers_of_two_are_recursive_two_means():
@@ -242,18 +145,19 @@ def digest_of_trees() -> bytes:
 
 def test_same_bytes_on_any_number_of_threads_and_blocks(monkeypatch):
     whole = digest_of_trees()
-    monkeypatch.setattr(cluster_rounds, "_BLOCK_ENTRIES", 500)
+    monkeypatch.setattr(two_means, "_BLOCK_ENTRIES", 500)
     for wide in (0, 2000):
-        monkeypatch.setattr(cluster_rounds, "_WIDE_ENTRIES", wide)
+        monkeypatch.setattr(two_means, "_WIDE_ENTRIES", wide)
         for threads in ("1", "2"):
             monkeypatch.setenv("XMTC_THREADS", threads)
             assert digest_of_trees() == whole
 
 
 def test_same_bytes_in_another_process():
-    program = "import sys; from tests.features.clustering.test_trees import digest_of_trees as d; sys.stdout.buffer.write(d())"
+    own = "from tests.features.clustering.test_trees import digest_of_trees"
+    program = f"import sys; {own}; sys.stdout.buffer.write(digest_of_trees())"
     for threads in ("1", "2"):
-        environment = {**os.environ, "XMTC_THREADS": threads, "PYTHONPATH": os.getcwd()}
+        environment = {**os.environ, "XMTC_THREADS": threads, "PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}
         done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
         assert done.stdout == digest_of_trees()
 
@@ -282,8 +186,6 @@ def test_wrong_requests_are_told():
         balanced_kmeans(vectors, 0, 0)
     with pytest.raises(ConfigError, match="at least 1; got 0"):
         split_to_size(vectors, 0, 0)
-    with pytest.raises(ConfigError, match="two or more members; got 1"):
-        balanced_two_means(vectors, np.array([3]), 0)
     with pytest.raises(DataError, match="one vector a label"):
         label_tree(sp.csr_matrix((0, 5), dtype=np.float32), ClusterConfig(), 0)
     with pytest.raises(DataError, match="NaN or infinity"):

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.progress import Progress
-from xmtc.features.neighbours import Neighbours, NeighbourStore, Vectors, mean_word_vectors, search_once
+from xmtc.features.neighbours import Neighbours, NeighbourStore, Vectors, mean_word_vectors, search_once, word_means
+from xmtc.features.neighbours import exact as neighbours_exact
 from xmtc.features.neighbours import index as neighbours_index
-from xmtc.features.neighbours import pool as neighbours_pool
 from xmtc.features.neighbours import store as module
 from xmtc.features.tokens import Tokens
 
@@ -35,9 +35,9 @@ def make(request: pytest.FixtureRequest) -> Make:
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BLOCK", 16)
     for name in ("_DENSE_QUERIES", "_SPARSE_QUERIES"):
-        monkeypatch.setattr(neighbours_pool, name, 5)
+        monkeypatch.setattr(neighbours_exact, name, 5)
     for name in ("_DENSE_DOCUMENTS", "_SPARSE_DOCUMENTS"):
-        monkeypatch.setattr(neighbours_pool, name, 7)
+        monkeypatch.setattr(neighbours_exact, name, 7)
 
 
 def rows_of(store: NeighbourStore) -> list[list[float]]:
@@ -123,7 +123,7 @@ def test_ever_nearer_documents(make: Make) -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
 def test_common_features_need_no_lists(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours_pool, "_RARE", share)
+    monkeypatch.setattr(neighbours_exact, "_RARE", share)
     random = np.random.default_rng(0)
     common = random.random(40) ** 3  # some features in nearly every document, most in few
     pool = sp.csr_matrix((random.random((50, 40)) * (random.random((50, 40)) < common)).astype(np.float32))
@@ -307,7 +307,7 @@ def test_whatever_matters_is_in_the_key(make: Make, tmp_path: Path, monkeypatch:
 
 
 def test_mean_word_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MEANS", 3)
+    monkeypatch.setattr(word_means, "_BLOCK", 3)
     random = np.random.default_rng(0)
     vectors = random.standard_normal((9, 4)).astype(np.float32)
     documents = [[1, 2, 2], [], [0, 0], [5], [0, 8, 0, 3], *([int(x)] * 3 for x in random.integers(1, 9, 5))]
@@ -413,7 +413,7 @@ def test_an_index_is_stored(clouds: NDArray[np.float32], monkeypatch: pytest.Mon
 
 
 def test_neighbour_of_an_all_zero_pool_block(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours_pool, "_DENSE_DOCUMENTS", 4)
-    monkeypatch.setattr(neighbours_pool, "_SPARSE_DOCUMENTS", 4)
+    monkeypatch.setattr(neighbours_exact, "_DENSE_DOCUMENTS", 4)
+    monkeypatch.setattr(neighbours_exact, "_SPARSE_DOCUMENTS", 4)
     pool = make(np.concatenate([np.zeros((8, 2)), np.ones((1, 2))]))
     assert NeighbourStore.build(pool).search(pool[8:], 2).rows.tolist() == [[8, -1]]

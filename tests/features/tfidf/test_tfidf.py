@@ -13,12 +13,19 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from xmtc.core.cache import key_of
 from xmtc.core.config import build
 from xmtc.core.errors import ConfigError, DataError, ModelError
+from xmtc.core.progress import Progress
 from xmtc.core.texts import Texts
-from xmtc.features.tfidf import Tfidf, TfidfConfig, blocks, vocabulary
+from xmtc.features.tfidf import Tfidf, TfidfConfig, blocks, fit_tfidf, vocabulary
 
 DATA = Path(os.environ.get("XMTC_DATA") or Path(__file__).parents[3] / ".." / "shared" / "data")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XMTC_CACHE", str(tmp_path / "cache"))
 
 
 def sklearn_like(config: TfidfConfig) -> TfidfVectorizer:
@@ -36,7 +43,7 @@ def assert_same_as_sklearn(texts, unseen=(), **settings) -> Tfidf:
     config = TfidfConfig(**settings)
     reference = sklearn_like(config)
     expected = reference.fit_transform(texts)
-    tfidf, X = Tfidf.fit_transform(texts, config)
+    tfidf, X = fit_tfidf(texts, config)
     assert list(tfidf.vocabulary) == reference.get_feature_names_out().tolist()
     pairs = [(X, expected), (tfidf.transform(texts), expected)]
     if len(unseen):
@@ -90,7 +97,7 @@ def test_max_features_keeps_the_most_frequent_terms():
 
 
 def test_max_features_breaks_ties_by_term_order():
-    tfidf = Tfidf.fit(["bb cc aa dd", "dd aa cc bb"], TfidfConfig(max_features=3))
+    tfidf = fit_tfidf(["bb cc aa dd", "dd aa cc bb"], TfidfConfig(max_features=3))[0]
     assert list(tfidf.vocabulary) == ["aa", "bb", "cc"]
 
 
@@ -114,7 +121,7 @@ def test_idf_variants_by_naive_loop(idf, sublinear):
             expected[row, column] = tf * weigh(df[word])
         norm = math.sqrt((expected[row] ** 2).sum())
         expected[row] /= norm or 1
-    tfidf, X = Tfidf.fit_transform(texts, TfidfConfig(idf=idf, sublinear=sublinear))
+    tfidf, X = fit_tfidf(texts, TfidfConfig(idf=idf, sublinear=sublinear))
     assert list(tfidf.vocabulary) == vocabulary
     np.testing.assert_allclose(tfidf.idf, [weigh(df[word]) for word in vocabulary], rtol=1e-6)
     np.testing.assert_allclose(X.toarray(), expected, atol=1e-6)
@@ -122,7 +129,7 @@ def test_idf_variants_by_naive_loop(idf, sublinear):
 
 def test_row_layout():
     texts = ["the cat sat", "", "the cat", "?!", "the dog", "THE sat"]
-    tfidf, X = Tfidf.fit_transform(texts, TfidfConfig())
+    tfidf, X = fit_tfidf(texts, TfidfConfig())
     assert (X.data.dtype, X.indices.dtype, X.indptr.dtype) == (np.float32, np.int32, np.int64)
     assert np.diff(X.indptr).tolist() == [3, 0, 2, 0, 1, 2]
     assert X.shape == (6, 3)
@@ -134,22 +141,15 @@ def test_row_layout():
 
 def test_texts_packed_or_not_are_the_same():
     texts = random_texts(50)
-    (one, X), (other, Z) = (Tfidf.fit_transform(kind, TfidfConfig()) for kind in (texts, Texts.pack(texts)))
+    (one, X), (other, Z) = (fit_tfidf(kind, TfidfConfig()) for kind in (texts, Texts.pack(texts)))
     assert_same_bytes(X, Z)
     assert list(one.vocabulary) == list(other.vocabulary)
     assert_same_bytes(X, one.transform(tuple(texts)))
 
 
-def test_fit_and_fit_transform_learn_the_same():
-    texts = random_texts(50)
-    one, other = Tfidf.fit(texts, TfidfConfig(ngrams=2)), Tfidf.fit_transform(texts, TfidfConfig(ngrams=2))[0]
-    for name, array in one.arrays().items():
-        assert array.tobytes() == other.arrays()[name].tobytes()
-
-
 def test_one_text_and_many_give_the_same_rows():
     texts = [*random_texts(30), "É Σ ΑΣ İ", ""]
-    tfidf, X = Tfidf.fit_transform(texts, TfidfConfig(min_df=1, ngrams=2))
+    tfidf, X = fit_tfidf(texts, TfidfConfig(min_df=1, ngrams=2))
     for row, text in enumerate(texts):
         one = tfidf.transform([text])
         assert one.indices.tobytes() == X[row].indices.tobytes()
@@ -165,7 +165,7 @@ def test_threads_and_blocks_do_not_show(monkeypatch, ngrams):
         monkeypatch.setenv("XMTC_THREADS", str(threads))
         monkeypatch.setattr(blocks, "BLOCK_BYTES", block_bytes)
         monkeypatch.setattr(vocabulary, "_WAVE", wave)
-        tfidf, X = Tfidf.fit_transform(texts, config)
+        tfidf, X = fit_tfidf(texts, config)
         results.append((tfidf.arrays(), X, tfidf.transform(texts)))
     for arrays, X, transformed in results:
         assert {name: array.tobytes() for name, array in arrays.items()} == {
@@ -177,7 +177,7 @@ def test_threads_and_blocks_do_not_show(monkeypatch, ngrams):
 
 def test_arrays_round_trip_through_files(tmp_path):
     texts = [*random_texts(100), "naïve café", "naïve café"]
-    tfidf, X = Tfidf.fit_transform(texts, TfidfConfig(ngrams=2))
+    tfidf, X = fit_tfidf(texts, TfidfConfig(ngrams=2))
     for name, array in tfidf.arrays().items():
         np.save(tmp_path / f"{name}.npy", array)
     arrays = {path.stem: np.load(path, mmap_mode="r", allow_pickle=False) for path in tmp_path.iterdir()}
@@ -197,7 +197,7 @@ def test_arrays_round_trip_through_files(tmp_path):
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(damage):
-    arrays = Tfidf.fit(["cat dog"], TfidfConfig(min_df=1)).arrays()
+    arrays = fit_tfidf(["cat dog"], TfidfConfig(min_df=1))[0].arrays()
     with pytest.raises(ModelError, match="does not fit together"):
         Tfidf.from_arrays({**arrays, **damage}, TfidfConfig(min_df=1))
 
@@ -207,14 +207,66 @@ def test_arrays_that_do_not_fit_are_refused(damage):
     [
         ([], "needs documents"),
         (["", "?", "a b"], "none of the 3 texts holds a word"),
-        (["one", "two"], "no word occurs in 2 or more of the 2 documents; lower min_df"),
         ("one string", "put it in a list"),
         (["one", None], "got None at place 1"),
     ],
 )
-def test_mistakes_are_told(texts, message):
+@pytest.mark.parametrize("cache", [True, False])
+def test_mistakes_are_told(texts, message, cache):
     with pytest.raises(DataError, match=message):
-        Tfidf.fit(texts, TfidfConfig())
+        fit_tfidf(texts, TfidfConfig(), cache=cache)
+
+
+def test_a_vocabulary_without_a_shared_word_is_told():
+    settings = {"ngrams": 1, "lowercase": True, "max_features": None}
+    with pytest.raises(DataError, match="no word occurs in 2 or more of the 2 documents; lower min_df"):
+        vocabulary.build_vocabulary(Texts.pack(["one", "two"]), min_df=2, **settings)
+
+
+class Heard(Progress):
+    def __init__(self) -> None:
+        self.stages: list[str] = []
+        self.facts: list[str] = []
+
+    def stage(self, name: str) -> None:
+        self.stages.append(name)
+
+    def say(self, fact: str) -> None:
+        self.facts.append(fact)
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_words_of_one_text_count_where_no_word_is_shared(cache):
+    texts = ["sugar beet", "fishing boats", "steel ships", ""]
+    heard = Heard()
+    tfidf, X = fit_tfidf(texts, TfidfConfig(min_df=3), heard, cache=cache)
+    assert heard.stages == ["vectorising"]
+    assert heard.facts == ["no word occurs in 3 documents: words of a single document count too"]
+    expected, rows = fit_tfidf(texts, TfidfConfig(min_df=1))
+    assert tfidf.vocabulary == expected.vocabulary
+    assert tfidf.idf.tobytes() == expected.idf.tobytes()
+    assert (rows != X).nnz == 0
+    shared = Heard()
+    fit_tfidf([*texts, "sugar beet"], TfidfConfig(), shared, cache=cache)
+    assert shared.facts == []
+
+
+def test_a_cached_fit_is_the_same_the_second_time(tmp_path):
+    texts = Texts.pack(["sugar beet quota", "", "fishing boats and sugar"])
+    config, entries = TfidfConfig(min_df=1), tmp_path / "cache" / "tfidf"
+    expected, rows = fit_tfidf(texts, config)
+    assert not entries.exists()
+    for _ in range(2):
+        tfidf, X = fit_tfidf(texts, config, cache=True)
+        assert tfidf.vocabulary == expected.vocabulary
+        assert (rows != X).nnz == 0
+        assert_same_bytes(tfidf.transform(["boats"]), expected.transform(["boats"]))
+    # entries of earlier versions are found, too
+    assert [entry.name for entry in entries.iterdir()] == [
+        key_of(["tfidf 1", config.model_dump_json(), texts.buffer, texts.offsets])
+    ]
+    fit_tfidf(texts, TfidfConfig(min_df=2), cache=True)
+    assert len(list(entries.iterdir())) == 2
 
 
 @pytest.mark.parametrize("wrong", [{"ngrams": 0}, {"min_df": 0}, {"max_features": 0}, {"idf": "bm25"}, {"ngram": 2}])
@@ -237,5 +289,5 @@ def test_cooking():
 
 def test_eurlex():
     train, test = shared_texts("eurlex57k", "train", 2_500), shared_texts("eurlex57k", "test", 300)
-    assert len(blocks.cut(Texts.pack(train), True)) > 2
+    assert len(blocks.split_into_blocks(Texts.pack(train), True)) > 2
     assert_same_as_sklearn(train, test)

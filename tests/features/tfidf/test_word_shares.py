@@ -3,15 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xmtc.features.tfidf import Tfidf, TfidfConfig
-from xmtc.features.tfidf.word_shares import word_shares
+from xmtc.features.tfidf import TfidfConfig, fit_tfidf, word_shares
 
 TEXTS = ["sugar beet quota", "fishing boats", "Sugar from a beet"]
 
 
 @pytest.mark.parametrize("ngrams", [1, 2])
 def test_shares_add_up_to_the_score_and_never_overlap(ngrams):
-    tfidf = Tfidf.fit(TEXTS, TfidfConfig(min_df=1, ngrams=ngrams))
+    tfidf = fit_tfidf(TEXTS, TfidfConfig(min_df=1, ngrams=ngrams))[0]
     push = np.random.default_rng(0).normal(size=len(tfidf.idf))
     text = "SUGAR beet, sugar; boats unknown"
     shares = word_shares(tfidf, text, push)

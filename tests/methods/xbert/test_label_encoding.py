@@ -8,7 +8,7 @@ from tests.neural.conftest import TEXTS
 from xmtc.core.labels import Concept, LabelSet
 from xmtc.core.texts import Texts
 from xmtc.features.label_vectors import pifa
-from xmtc.features.tfidf import Tfidf, TfidfConfig
+from xmtc.features.tfidf import TfidfConfig, fit_tfidf
 from xmtc.features.words import load_wordllama
 from xmtc.methods.xbert.index import IndexConfig
 from xmtc.methods.xbert.label_encoding import LabelEncoding
@@ -27,7 +27,7 @@ def test_every_kind_of_vector(folder_of, tmp_path, monkeypatch, weighting):
     config = EncoderConfig(name=str(folder_of("bert")), max_length=16)
     labels = LabelSet.build(["1", "2", "3"], [Concept("1", "sugar"), Concept("2", "boats"), Concept("3", "fishing")])
     Y = labels.encode([["1"], ["1", "3"], ["2"], ["2", "3"], [], ["2"]])
-    X = Tfidf.fit_transform(TEXTS, TfidfConfig(min_df=1))[1]
+    X = fit_tfidf(TEXTS, TfidfConfig(min_df=1))[1]
     texts = Texts.pack(TEXTS)
     encoding = LabelEncoding(labels, texts, X, Y, IndexConfig(weighting=weighting), config)
     np.testing.assert_array_equal(encoding.vectors("pifa").toarray(), pifa(X, Y, weighting).toarray())

@@ -13,7 +13,7 @@ from xmtc.core.errors import DataError, ModelError
 from xmtc.core.partition import LabelTree, Partition
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderReader, Manifest
-from xmtc.features.tfidf import Tfidf, TfidfConfig
+from xmtc.features.tfidf import TfidfConfig, fit_tfidf
 from xmtc.linear.beam import SearchConfig
 from xmtc.linear.solver import SolverConfig
 from xmtc.linear.tree import TreeConfig, train_tree
@@ -37,7 +37,7 @@ def corpus():
 @pytest.fixture(scope="module")
 def model():
     data = corpus()
-    tfidf, X = Tfidf.fit_transform(data.texts, TfidfConfig(min_df=1))
+    tfidf, X = fit_tfidf(data.texts, TfidfConfig(min_df=1))
     search, solver = StagedSearchConfig(beam=2), SolverConfig()
     members = []
     for parents in ([0, 0, 1, 1, 2, 2], [0, 1, 2, 0, 1, 2]):

@@ -1,6 +1,6 @@
-"""Balanced K-means for any K: capacity-limited assignment, largest margin first (METHODS 1.5).
+"""Balanced K-means for any K: capacity-limited assignment, largest margin first (docs/CONVENTIONS.md, "Clustering").
 
-Enter rows and a number of clusters; leaves each row's cluster. Holds rows × K products and columns × K sums, so it is
+Rows and a number of clusters enter; each row's cluster leaves. Holds rows × K products and columns × K sums, so it is
 for moderate K. Knows no settings.
 """
 
@@ -11,11 +11,20 @@ from numba import njit
 from numpy.typing import NDArray
 
 from xmtc.core.parallel import run
-from xmtc.features.clustering.kernels import Floats, Ints, Rows, Rule, entries, entries_within
-from xmtc.features.clustering.rounds import column_blocks, member_blocks, settle
+from xmtc.features.clustering.two_means import (
+    Floats,
+    Ints,
+    Rows,
+    Rule,
+    column_blocks,
+    entries,
+    entries_within,
+    member_blocks,
+    settle,
+)
 
 
-def assign(rows: Rows, n_columns: int, n_clusters: int, seed: int, rule: Rule) -> NDArray[np.int32]:
+def assign_clusters(rows: Rows, n_columns: int, n_clusters: int, seed: int, rule: Rule) -> NDArray[np.int32]:
     """Return each row's cluster; the first centres are random rows, not zero if there are enough others."""
     n = len(rows.filled)
     filled = np.flatnonzero(rows.filled)

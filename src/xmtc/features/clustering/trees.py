@@ -1,11 +1,11 @@
-"""Clusters of labels, of equal size: balanced k-means and the label trees made of it (METHODS 1.5).
+"""Clusters of labels, of equal size: balanced k-means and the label trees made of it.
 
-Enter label vectors (sparse or dense, rows of length 1 or 0) and a seed; leaves a `Partition` or a `LabelTree`. The
+Label vectors (sparse or dense, rows of length 1 or 0) and a seed enter; a `Partition` or a `LabelTree` leaves. The
 same vectors and seed give the same bytes on any number of threads; other seeds give the other trees of an ensemble.
 Knows neither documents nor where the vectors come from.
 
-Rounds of 2-means end when no label changes sides or after 20 (X-Transformer, PECOS); with `tolerance` also when the
-labels' mean product with their centres rises by less (AttentionXML, LightXML: 1e-4).
+Rounds of 2-means end when no label changes sides or after `max_iterations`; with `tolerance` also when the labels' mean
+product with their centres rises by less. Rules and sources: docs/CONVENTIONS.md, "Clustering".
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from pydantic import Field
 from xmtc.core.config import Settings
 from xmtc.core.errors import ConfigError, DataError
 from xmtc.core.partition import LabelTree, Partition
-from xmtc.features.clustering import kway as cluster_kway
-from xmtc.features.clustering import plan as cluster_plan
-from xmtc.features.clustering import rounds as cluster_rounds
-from xmtc.features.clustering.kernels import Rule, rows_of
+from xmtc.features.clustering.kway import assign_clusters
+from xmtc.features.clustering.splits import Splits, cluster_bounds, plan_clusters, plan_halves, plan_tree
+from xmtc.features.clustering.two_means import Rule, make_splits, rows_of
 from xmtc.features.label_vectors import Weighting
 
 Vectors = sp.csr_matrix | NDArray
@@ -62,18 +61,18 @@ def label_tree(vectors: Vectors, config: ClusterConfig, seed: int) -> LabelTree:
     n_labels = _check(vectors).shape[0]
     if n_labels <= config.size:
         return LabelTree.flat(n_labels)
-    nodes, levels = cluster_plan.plan_tree(n_labels, -(-n_labels // config.size), config.branching)
-    return LabelTree((*levels, _split(vectors, nodes, seed, config).parents))
+    splits, levels = plan_tree(n_labels, -(-n_labels // config.size), config.branching)
+    return LabelTree((*levels, _split(vectors, splits, seed, config).parents))
 
 
 def split_to_size(vectors: Vectors, size: int, seed: int, means: MeansConfig = MEANS) -> Partition:
-    """Halve clusters by 2-means while they have more than `size` labels; small enough ones stay (LightXML's rule).
+    """Halve clusters by 2-means while they have more than `size` labels; small enough ones stay.
 
     Left sides take ⌊n/2⌋. Clusters have at most `size` labels, and at least half that unless there are fewer in all.
     """
     if size < 1:
         raise ConfigError(f"a cluster's size must be at least 1; got {size}")
-    return _split(_check(vectors), cluster_plan.plan_halves(vectors.shape[0], size), seed, means)
+    return _split(_check(vectors), plan_halves(vectors.shape[0], size), seed, means)
 
 
 def balanced_kmeans(vectors: Vectors, n_clusters: int, seed: int, means: MeansConfig = MEANS) -> Partition:
@@ -88,33 +87,16 @@ def balanced_kmeans(vectors: Vectors, n_clusters: int, seed: int, means: MeansCo
         raise ConfigError(f"{n} labels cannot make {n_clusters} clusters; ask for 1 to {n}")
     power_of_two = n_clusters & (n_clusters - 1) == 0
     if power_of_two or max(n, n_columns) * n_clusters > _KWAY_LIMIT:
-        return _split(vectors, cluster_plan.plan_clusters(n, n_clusters), seed, means)
-    return Partition(cluster_kway.assign(rows_of(vectors), n_columns, n_clusters, seed, _rule(means)), n_clusters)
+        return _split(vectors, plan_clusters(n, n_clusters), seed, means)
+    return Partition(assign_clusters(rows_of(vectors), n_columns, n_clusters, seed, _rule(means)), n_clusters)
 
 
-def balanced_two_means(
-    vectors: Vectors, members: NDArray[np.integer], seed: int, means: MeansConfig = MEANS
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Split the rows named by `members` (two or more) in halves; return (left, right), ⌊n/2⌋ and the rest, ascending.
-
-    Two random members are the first centres. Each round scores member x by x·(c_right − c_left) and sorts: the first
-    half is left, the rest right; of equal scores, smaller rows first. A row of zeros scores 0, between the two.
-    """
-    order = np.sort(np.asarray(members, dtype=np.int32))
-    if len(order) < 2:
-        raise ConfigError(f"2-means needs two or more members; got {len(order)}")
-    half = len(order) // 2
-    nodes = np.array([[0, half, len(order)]])
-    cluster_rounds.split(rows_of(_check(vectors)), vectors.shape[1], order, nodes, seed, _rule(means))
-    return order[:half], order[half:]
-
-
-def _split(vectors: Vectors, nodes: cluster_plan.Nodes, seed: int, means: MeansConfig) -> Partition:
-    """Carry out a plan over all labels; clusters are numbered from left to right."""
+def _split(vectors: Vectors, splits: Splits, seed: int, means: MeansConfig) -> Partition:
+    """Make splits of all labels; clusters are numbered from left to right."""
     n, n_columns = vectors.shape
     order = np.arange(n, dtype=np.int32)
-    cluster_rounds.split(rows_of(vectors), n_columns, order, nodes, seed, _rule(means))
-    sizes = np.diff(cluster_plan.bounds(n, nodes))
+    make_splits(rows_of(vectors), n_columns, order, splits, seed, _rule(means))
+    sizes = np.diff(cluster_bounds(n, splits))
     parents = np.empty(n, dtype=np.int32)
     parents[order] = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
     return Partition(parents, len(sizes))

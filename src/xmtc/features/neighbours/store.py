@@ -1,4 +1,4 @@
-"""Neighbours: for each document, the most similar documents of a pool by cosine (TReaderXML, Eq. 1 and 2).
+"""Neighbours: for each document, the most similar documents of a pool by cosine.
 
 Vectors enter, dense or sparse; rows of the pool and similarities leave. A neighbour has a similarity above 0, so that
 a zero vector (a text without known words) neither has nor is one. Knows no texts, labels or encoders.
@@ -19,13 +19,10 @@ from pydantic import Field
 from xmtc.core.cache import cached, key_of
 from xmtc.core.config import Settings
 from xmtc.core.errors import ConfigError, DataError, ModelError
-from xmtc.core.parallel import blocks, read_only, run
+from xmtc.core.parallel import blocks, read_only
 from xmtc.core.progress import SILENT, Progress
 from xmtc.features.neighbours import index as neighbours_index
-from xmtc.features.neighbours.kernel import mean_rows, rank_candidates
-from xmtc.features.neighbours.pool import DensePool, SparsePool
-from xmtc.features.tokens import Tokens
-from xmtc.features.words import PAD
+from xmtc.features.neighbours.exact import DensePool, SparsePool, rank_candidates
 
 Vectors: TypeAlias = "NDArray[np.floating] | sp.csr_matrix"  # one row a document
 Approximate = Literal["auto", "never", "always"]
@@ -34,7 +31,6 @@ APPROXIMATE_FROM = 200_000  # pool documents; below, exact search takes minutes 
 _BLOCK = 4096  # queries between two words of progress, and of an entry of the cache
 _SPARE = 8  # candidates asked of an index beyond k: one may be the query itself, and its order is a rough one
 _SCALED = 1 << 14  # rows scaled at once
-_MEANS = 1 << 9  # documents averaged by a task
 _KEPT = ("rows", "similarities")
 _SHARD = "index_{}"
 _NOT_INSTALLED = "neighbours are sought exactly, for usearch is not installed: `pip install xmtc[neighbours]`"
@@ -45,7 +41,7 @@ class NeighbourConfig(Settings):
 
     k: int = Field(5, ge=1, description="neighbours of a document")
     vectors: Literal["words", "tfidf", "encoder"] = Field(
-        "words", description="what documents are compared by: mean word vectors (Eq. 1), TF-IDF, an encoder's vectors"
+        "words", description="what documents are compared by: mean word vectors, TF-IDF, an encoder's vectors"
     )
     approximate: Approximate = Field(
         "auto", description="search an index, which may miss some; auto: from 200,000 documents on, if usearch is there"
@@ -215,24 +211,6 @@ def search_once(
         found.rows[first:last], found.similarities[first:last] = kept["rows"], kept["similarities"]
         progress.step(last, queries.shape[0])
     return found
-
-
-def mean_word_vectors(tokens: Tokens, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the mean vector of each document's words (Eq. 1), (documents × width); padding does not count.
-
-    vectors: one row for each word number. A document without words, or of padding alone, is zero.
-    """
-    if tokens.ids.max(initial=0) >= len(vectors) or tokens.ids.min(initial=0) < 0:
-        raise DataError(f"word numbers must lie below {len(vectors)}, the number of word vectors")
-    means = np.empty((len(tokens), vectors.shape[1]), dtype=np.float32)
-    ids, rows = read_only(tokens.ids), read_only(np.ascontiguousarray(vectors, dtype=np.float32))
-
-    def task(block: tuple[int, int]) -> None:
-        first, last = block
-        mean_rows(ids, read_only(tokens.offsets[first : last + 1]), rows, PAD, means[first:last])
-
-    run(task, blocks(len(tokens), _MEANS))
-    return means
 
 
 def _none(n: int, k: int) -> Neighbours:

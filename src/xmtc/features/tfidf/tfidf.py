@@ -1,7 +1,8 @@
 """TF-IDF: texts → sparse rows, the same as scikit-learn's TfidfVectorizer makes, with all cores.
 
 Texts enter; a CSR matrix with L2-normalised float32 rows leaves. Words are runs of two or more letters, digits or
-underscores of any script. Knows no labels and no files: `arrays` and `from_arrays` serve whoever stores it.
+underscores of any script. Knows no labels and no model folders: `arrays` and `from_arrays` serve whoever stores it.
+What is computed: docs/CONVENTIONS.md, "TF-IDF".
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,19 +19,21 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from xmtc.core import parallel
+from xmtc.core.cache import cached, key_of
 from xmtc.core.config import Settings
 from xmtc.core.errors import DataError, ModelError
 from xmtc.core.parallel import read_only
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.texts import Texts
-from xmtc.features.tfidf.blocks import Block, cut, lower_odd
-from xmtc.features.tfidf.letters import WORD
-from xmtc.features.tfidf.rows_kernel import transform_documents, weigh_counts
-from xmtc.features.tfidf.terms_kernel import find_terms, index_terms
-from xmtc.features.tfidf.vocabulary import Rows, build_vocabulary
+from xmtc.features.tfidf.blocks import WORD, Block, lower_odd, split_into_blocks
+from xmtc.features.tfidf.kernels import find_terms, index_terms, transform_documents, weigh_counts
+from xmtc.features.tfidf.vocabulary import build_vocabulary
 
 Span = tuple[int, int, int, float]  # (start, end, feature, value)
 _RowParts = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # indptr, indices, data of some rows
+
+_VOCABULARY = ("terms", "term_offsets", "idf")  # arrays of a fitted TF-IDF
+_ROWS = ("data", "indices", "indptr")
 
 
 class TfidfConfig(Settings):
@@ -52,26 +55,20 @@ class Tfidf:
     vocabulary: Texts  # sorted by code points
     idf: NDArray[np.float32]
 
-    @classmethod
-    def fit(cls, texts: Sequence[str], config: TfidfConfig) -> Tfidf:
-        """Learn vocabulary and idf from texts."""
-        return cls._learn(Texts.pack(texts), config, keep_rows=False)[0]
-
-    @classmethod
-    def fit_transform(cls, texts: Sequence[str], config: TfidfConfig) -> tuple[Tfidf, sp.csr_matrix]:
-        """Learn vocabulary and idf from texts, and return their rows too; faster than `fit` and `transform`."""
-        tfidf, counts = cls._learn(Texts.pack(texts), config, keep_rows=True)
-
-        def weigh(rows: Rows) -> _RowParts:
-            result: _RowParts = weigh_counts(*rows, read_only(tfidf.idf), config.sublinear)
-            return result
-
-        return tfidf, tfidf._stack(parallel.run(weigh, counts))
-
     def transform(self, texts: Sequence[str]) -> sp.csr_matrix:
         """Return one row for each text: float32, of length one, column numbers ascending; words never seen in
         training do not count, and a text without known words gives an empty row."""
-        return self._stack(parallel.run(self._transform_block, cut(Texts.pack(texts), self.config.lowercase)))
+        table, ngrams, sublinear = self._table, self.config.ngrams, self.config.sublinear
+
+        def transform_block(block: Block) -> _RowParts:
+            buffer, offsets, letters = lower_odd(block)
+            rows: _RowParts = transform_documents(
+                buffer, offsets, letters.ascii, letters.unicode, ngrams, *table, sublinear
+            )
+            return rows
+
+        blocks = split_into_blocks(Texts.pack(texts), self.config.lowercase)
+        return _stack(parallel.run(transform_block, blocks), len(self.vocabulary))
 
     def spans(self, text: str) -> list[Span]:
         """Return where each known term occurs in a text: (start, end) in its characters, feature, and the feature's
@@ -98,78 +95,84 @@ class Tfidf:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray], config: TfidfConfig) -> Tfidf:
         """Return the TF-IDF that `arrays` came from; memory-mapped arrays stay so."""
-        terms, offsets, idf = (arrays[name] for name in ("terms", "term_offsets", "idf"))
+        terms, offsets, idf = (arrays[name] for name in _VOCABULARY)
         # the kernels trust these bounds
         if len(offsets) != len(idf) + 1 or offsets[0] != 0 or offsets[-1] != len(terms) or (np.diff(offsets) < 0).any():
             raise ModelError("the TF-IDF vocabulary does not fit together; train or copy the model again")
         return cls(config, Texts(terms, offsets), idf)
 
-    @classmethod
-    def _learn(cls, texts: Texts, config: TfidfConfig, keep_rows: bool) -> tuple[Tfidf, list[Rows]]:
-        vocabulary, counts = build_vocabulary(
+    @cached_property
+    def _table(self) -> tuple[NDArray[np.uint64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.float32]]:
+        """What `transform_documents` needs of the vocabulary, in its order: slots, buffer, offsets, idf."""
+        buffer, offsets = read_only(self.vocabulary.buffer), read_only(self.vocabulary.offsets)
+        return index_terms(buffer, offsets), buffer, offsets, read_only(self.idf)
+
+
+def fit_tfidf(
+    texts: Sequence[str], config: TfidfConfig, progress: Progress = SILENT, *, cache: bool = False
+) -> tuple[Tfidf, sp.csr_matrix]:
+    """Learn vocabulary and idf from texts; return the fitted TF-IDF and the texts' rows.
+
+    Where no word occurs in `min_df` texts, as in tiny corpora, words of a single text count too, and `progress` is
+    told. With `cache`, vocabulary and rows are stored on disk, and every later fit on the same texts and settings maps
+    them into memory.
+    """
+    progress.stage("vectorising")
+    packed = Texts.pack(texts)
+    if not cache:
+        return _fit(packed, config, progress)
+
+    def compute() -> dict[str, NDArray]:
+        tfidf, X = _fit(packed, config, progress)
+        return {**tfidf.arrays(), "data": X.data, "indices": X.indices, "indptr": X.indptr}
+
+    key = key_of(["tfidf 1", config.model_dump_json(), packed.buffer, packed.offsets])
+    found = cached("tfidf", key, (*_VOCABULARY, *_ROWS), compute)
+    tfidf = Tfidf.from_arrays(found, config)
+    X = sp.csr_matrix(tuple(found[name] for name in _ROWS), shape=(len(packed), len(tfidf.idf)))
+    X.has_sorted_indices = True
+    return tfidf, X
+
+
+def _fit(texts: Texts, config: TfidfConfig, progress: Progress) -> tuple[Tfidf, sp.csr_matrix]:
+    try:
+        terms, n_documents, counts = build_vocabulary(
             texts,
             ngrams=config.ngrams,
             lowercase=config.lowercase,
             min_df=config.min_df,
             max_features=config.max_features,
-            keep_rows=keep_rows,
         )
-        return cls(config, vocabulary.terms, _idf(len(texts), vocabulary.n_documents, config.idf)), counts
-
-    @cached_property
-    def _table(self) -> _Table:
-        buffer, offsets = read_only(self.vocabulary.buffer), read_only(self.vocabulary.offsets)
-        return _Table(index_terms(buffer, offsets), buffer, offsets, read_only(self.idf))
-
-    def _transform_block(self, block: Block) -> _RowParts:
-        buffer, offsets, letters = lower_odd(block)
-        config = self.config
-        result: _RowParts = transform_documents(
-            buffer, offsets, letters.ascii, letters.unicode, config.ngrams, *self._table, config.sublinear
-        )
-        return result
-
-    def _stack(self, parts: list[_RowParts]) -> sp.csr_matrix:
-        """Return consecutive rows as one matrix."""
-        if len(parts) == 1:
-            indptr, indices, data = parts[0]
-        else:
-            sizes = np.concatenate([np.diff(starts) for starts, _, _ in parts])
-            indptr = np.concatenate([[0], np.cumsum(sizes)])
-            indices = np.concatenate([part[1] for part in parts])
-            data = np.concatenate([part[2] for part in parts])
-        matrix = sp.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, len(self.vocabulary)))
-        loose: Any = matrix  # scipy makes both int32, or both int64 from 2³¹ entries on
-        loose.indices, loose.indptr = indices, indptr
-        matrix.has_sorted_indices = True
-        return matrix
-
-
-def fit_transform_leniently(
-    texts: Sequence[str], config: TfidfConfig, progress: Progress = SILENT
-) -> tuple[Tfidf, sp.csr_matrix]:
-    """Like `Tfidf.fit_transform`; where no word occurs in min_df texts, as in tiny corpora, words of one text count."""
-    try:
-        return Tfidf.fit_transform(texts, config)
     except DataError:
         if config.min_df == 1:
             raise
-        found = Tfidf.fit_transform(texts, config.model_copy(update={"min_df": 1}))
+        fitted = _fit(texts, config.model_copy(update={"min_df": 1}), progress)
         progress.say(f"no word occurs in {config.min_df} documents: words of a single document count too")
-        return found
+        return fitted
+    idf = _idf(len(texts), n_documents, config.idf)
+    weights = read_only(idf)
+    rows = parallel.run(lambda block: weigh_counts(*block, weights, config.sublinear), counts)
+    return Tfidf(config, terms, idf), _stack(rows, len(terms))
 
 
-class _Table(NamedTuple):
-    """What `transform_documents` needs of the vocabulary, in its order."""
-
-    slots: NDArray[np.uint64]
-    buffer: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-    idf: NDArray[np.float32]
+def _stack(parts: list[_RowParts], n_features: int) -> sp.csr_matrix:
+    """Return consecutive rows as one matrix."""
+    if len(parts) == 1:
+        indptr, indices, data = parts[0]
+    else:
+        sizes = np.concatenate([np.diff(starts) for starts, _, _ in parts])
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        indices = np.concatenate([part[1] for part in parts])
+        data = np.concatenate([part[2] for part in parts])
+    matrix = sp.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, n_features))
+    loose: Any = matrix  # scipy makes both int32, or both int64 from 2³¹ entries on
+    loose.indices, loose.indptr = indices, indptr
+    matrix.has_sorted_indices = True
+    return matrix
 
 
 def _idf(n: int, n_documents: NDArray[np.int64], kind: str) -> NDArray[np.float32]:
-    """Return the weight of terms that `n_documents` of n documents hold (METHODS 1.3)."""
+    """Return the weight of terms that `n_documents` of n documents hold."""
     if kind == "sklearn":
         idf = np.log((1 + n) / (1 + n_documents)) + 1
     elif kind == "pecos":

@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from xmtc.features.tfidf.letters import WORD
+from xmtc.features.tfidf.blocks import WORD
 from xmtc.features.tfidf.tfidf import Tfidf
 
 

@@ -221,8 +221,7 @@ class LightxmlMethod(Method[LightxmlConfig]):
         )
         partition = None
         if large:
-            progress.stage("clustering labels")
-            partition = cluster_labels(ready.corpus, config.tfidf, config.cluster, seed)
+            partition = cluster_labels(ready.corpus, config.tfidf, config.cluster, seed, progress)
         n_encoders = 2 if large and config.head.negatives == "static-own" else 1
         ready.announce_plan(_head_size(config, width, labels.n_labels, partition), n_encoders)
         network = LightxmlNetwork(ready.encoder, config, labels.n_labels, partition)

@@ -18,7 +18,7 @@ from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader, Manifest
 from xmtc.features.clustering import label_tree
 from xmtc.features.label_vectors import pifa
-from xmtc.features.tfidf import Tfidf, fit_transform_leniently
+from xmtc.features.tfidf import Tfidf, fit_tfidf
 from xmtc.linear.chunks import LinearTree
 from xmtc.linear.tree import train_tree
 from xmtc.methods.linear.model import METHOD, LinearConfig, LinearDetails, LinearModel
@@ -44,8 +44,7 @@ class LinearMethod(Method[LinearConfig], Updatable[LinearModel]):
         labels, labelled = corpus.labels, corpus.labelled_rows()
         tfidf = None
         if corpus.texts is not None:
-            progress.stage("vectorising")
-            tfidf, X = fit_transform_leniently(corpus.texts, config.tfidf, progress)
+            tfidf, X = fit_tfidf(corpus.texts, config.tfidf, progress)
         else:
             assert corpus.X is not None  # a corpus has texts or features
             X = corpus.X.astype(np.float32)

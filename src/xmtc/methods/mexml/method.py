@@ -252,8 +252,7 @@ class MexmlMethod(Method[MexmlConfig]):
         head, experts = config.head, [locate_expert(name, ready.encoder.n_layers) for name in config.experts]
         partition = None
         if head.shortlist:
-            progress.stage("clustering labels")
-            partition = cluster_labels(ready.corpus, config.tfidf, config.cluster, seed)
+            partition = cluster_labels(ready.corpus, config.tfidf, config.cluster, seed, progress)
         n_labels, reading = ready.labels.n_labels, config.encoder
         shortlist = None if partition is None else (partition, head.shortlist or partition.n_clusters)
         ready.announce_plan(

@@ -28,8 +28,7 @@ from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Details, Epoch, FolderWriter, Manifest, Record, write_folder
 from xmtc.core.texts import Texts
-from xmtc.features.tfidf import Tfidf
-from xmtc.features.tfidf.word_shares import word_shares
+from xmtc.features.tfidf import Tfidf, word_shares
 from xmtc.features.tokens import Tokens
 from xmtc.linear.chunks import LinearTree, TreeShape
 from xmtc.methods.xbert.index import VectorKind, cluster_targets

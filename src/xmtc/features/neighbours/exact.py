@@ -1,25 +1,143 @@
-"""Compiled loops of the neighbour search: from upper bounds on similarities to the exactly best few.
+"""Exact search: documents prepared as a pool, dense or sparse, and searched in blocks on all threads.
 
-Both kinds of vectors go the same way. Something fast bounds the similarity of a query to every document of a block
-from above; whatever could still be among the k best is then computed in double precision, feature by feature, and
-rounded to float32. So what is found depends neither on the blocks nor on the order in which a BLAS adds.
+Vectors of length one enter; `improve` replaces the best documents found so far by better ones of the pool. Both kinds
+of vectors go the same way. Something fast bounds the similarity of a query to every document of a block from above;
+whatever could still be among the k best is then computed in double precision, feature by feature, and rounded to
+float32. So what is found depends neither on the blocks nor on the order in which a BLAS adds. Knows no cache, no
+progress and no index.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
+
+from xmtc.core.parallel import blocks, read_only, run
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float32]
 
+_DENSE_QUERIES, _DENSE_DOCUMENTS = 512, 4096  # of one product of matrices
+_SPARSE_QUERIES = 64  # of a task
+_SPARSE_DOCUMENTS = 1 << 16  # of a block of lists: their numbers fit two bytes, their sums the processor's cache
+_RARE = 0.2  # share of the documents that may hold a feature which is added up from lists
 _CHUNK = 64  # bounds looked at together
 _LAST_PLACE = np.float32(2.0**-23)
 
 
+class DensePool:
+    """Documents as rows of a matrix."""
+
+    def __init__(self, vectors: NDArray[np.float32]) -> None:
+        self._vectors = read_only(vectors)
+
+    def improve(
+        self,
+        queries: NDArray[np.float32],
+        own: NDArray[np.int64],
+        rows: NDArray[np.int32],
+        similarities: NDArray[np.float32],
+    ) -> None:
+        """Improve the best (rows, similarities), both (queries × k), of each query; never by its own row."""
+        pool, queries = self._vectors, read_only(queries)
+
+        def task(block: tuple[int, int]) -> None:
+            some = slice(*block)
+            for first, last in blocks(len(pool), _DENSE_DOCUMENTS):
+                documents = pool[first:last]
+                bounds = queries[some] @ documents.T
+                _improve_dense(bounds, queries[some], documents, first, own[some], rows[some], similarities[some])
+
+        run(task, blocks(len(queries), _DENSE_QUERIES))
+
+
+class SparsePool:
+    """Documents as lists: for each feature that is rare in the pool, the documents that have it.
+
+    A few features that most documents have (words such as "the") make up nearly all of the work of adding up lists,
+    and little of the similarities. They are left out of the lists, and bounded.
+    """
+
+    def __init__(self, vectors: sp.csr_matrix) -> None:
+        self._n_features = vectors.shape[1]
+        indptr = vectors.indptr.astype(np.int64)
+        indices, data = vectors.indices.astype(np.int32, copy=False), vectors.data
+        counts = np.bincount(indices, minlength=self._n_features)
+        rare = counts <= _RARE * vectors.shape[0]
+        self._rare = read_only(rare)
+        self._blocks = []
+        for first, last in blocks(vectors.shape[0], _SPARSE_DOCUMENTS):
+            own = slice(indptr[first], indptr[last])
+            starts = indptr[first : last + 1] - indptr[first]
+            self._blocks.append(_list_documents(first, starts, indices[own], data[own], rare))
+
+    def improve(
+        self,
+        queries: sp.csr_matrix,
+        own: NDArray[np.int64],
+        rows: NDArray[np.int32],
+        similarities: NDArray[np.float32],
+    ) -> None:
+        """Improve as `DensePool.improve` does."""
+        indptr = read_only(queries.indptr.astype(np.int64))
+        indices, data = read_only(queries.indices.astype(np.int32, copy=False)), read_only(queries.data)
+
+        def task(block: tuple[int, int]) -> None:
+            first, last = block
+            some = slice(first, last)
+            for lists in self._blocks:
+                _improve_sparse(
+                    indptr[first : last + 1], indices, data, self._rare, *lists,
+                    own[some], rows[some], similarities[some],
+                )  # fmt: skip
+
+        run(task, blocks(queries.shape[0], _SPARSE_QUERIES))
+
+
+class _Lists(NamedTuple):
+    """Consecutive documents of a pool, in the order of _improve_sparse."""
+
+    starts: NDArray[np.int64]
+    documents: NDArray[np.uint16]
+    values: NDArray[np.float32]
+    tails: NDArray[np.float32]
+    first: int
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    data: NDArray[np.float32]
+
+
+def _list_documents(
+    first: int,
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    data: NDArray[np.float32],
+    rare: NDArray[np.bool_],
+) -> _Lists:
+    kept = rare[indices]
+    documents = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    squares = np.where(kept, 0, data.astype(np.float64) ** 2)
+    tails = np.sqrt(np.bincount(documents, squares, minlength=len(indptr) - 1))
+    shape = (len(indptr) - 1, len(rare))
+    lists = sp.csr_matrix((data[kept], (documents[kept], indices[kept])), shape=shape).tocsc()
+    return _Lists(
+        read_only(lists.indptr.astype(np.int64)),
+        read_only(lists.indices.astype(np.uint16)),
+        read_only(lists.data),
+        read_only(tails.astype(np.float32)),
+        first,
+        read_only(indptr),
+        read_only(indices),
+        read_only(data),
+    )
+
+
 @njit(nogil=True, cache=True)
-def improve_dense(
+def _improve_dense(
     bounds: Floats, queries: Floats, pool: Floats, first: int, own: Ints, rows: Ints, similarities: Floats
 ) -> None:
     """Improve the best (rows, similarities), both (queries × k), by the documents first, first + 1, … of the pool.
@@ -46,7 +164,7 @@ def improve_dense(
 
 
 @njit(nogil=True, cache=True)
-def improve_sparse(
+def _improve_sparse(
     query_indptr: Ints,
     query_indices: Ints,
     query_data: Floats,
@@ -63,7 +181,7 @@ def improve_sparse(
     rows: Ints,
     similarities: Floats,
 ) -> None:
-    """The same for sparse queries and a block of a sparse pool (indptr, indices, data).
+    """Improve the best for sparse queries by a block of a sparse pool (indptr, indices, data).
 
     Rare features are added up from the block's lists: document documents[p] of the block, counted from `first`, has
     values[p] for p in starts[feature] … starts[feature + 1]. What the other features can add is at most the product
@@ -114,23 +232,6 @@ def rank_candidates(
         for row in candidates[i]:
             if row >= 0 and row != own[i]:
                 _insert(row, _dense_product(queries[i], pool[row]), rows[i], similarities[i])
-
-
-@njit(nogil=True, cache=True)
-def mean_rows(ids: Ints, offsets: Ints, vectors: Floats, padding: int, means: Floats) -> None:
-    """Write the mean of the rows `vectors[ids[offsets[i]:offsets[i + 1]]]` without padding; zero where none is left."""
-    sums = np.empty(vectors.shape[1], np.float64)
-    for document in range(len(means)):
-        sums[:] = 0
-        count = 0
-        for at in range(offsets[document], offsets[document + 1]):
-            if ids[at] != padding:
-                count += 1
-                vector = vectors[ids[at]]
-                for j in range(len(sums)):
-                    sums[j] += vector[j]
-        for j in range(len(sums)):
-            means[document, j] = sums[j] / max(count, 1)
 
 
 @njit(nogil=True, cache=True)

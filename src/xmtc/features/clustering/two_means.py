@@ -1,18 +1,20 @@
-"""Compiled steps of balanced 2-means, over sparse and dense rows alike.
+"""Balanced 2-means over sparse and dense rows alike, on all threads.
 
-Enter rows, a node's members and how many of them go left; leave the members' sides. A node's state is `sides` (0 left,
-1 right, −1 neither yet) and `sums` (2 × columns): the sum of all members that have a side, and of those on the right.
-A round is three steps: `dot` members with the sums, `halve` them by score, `move` those that changed sides. What is
-left is the difference, so that after the first rounds only the right sum changes and is read. No step walks all
-columns, which keeps small nodes of wide rows cheap: a sum's squared length is the total of its own members' products
-with it.
+Rows and splits enter; members leave in the order of their clusters. Wide nodes are split block by block, narrow ones
+subtree by subtree; neither this nor the number of threads changes a byte. Knows no settings and no trees.
 
-Sums are float64, added up in the order of members and never reassociated: steps cut into blocks (`dot` by members,
-`move` by columns) give the same bytes as steps that are not. Knows no threads, no trees, no settings.
+A node's state is `sides` (0 left, 1 right, −1 neither yet) and `sums` (2 × columns): the sum of all members that have
+a side, and of those on the right. A round has three steps: `_dot` multiplies members with the sums, `_halve` chooses
+sides by score, `_move` updates the sums by those that changed sides. The left sum is the difference, so that after the
+first rounds only the right sum changes and is read. No step walks all columns, which keeps small nodes of wide rows
+cheap: a sum's squared length is the total of its own members' products with it. Sums are float64, added up in the
+order of members and never reassociated: steps in blocks (`_dot` by members, `_move` by columns) give the same bytes as
+whole steps.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -20,10 +22,16 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
+from xmtc.core.parallel import blocks, run
+from xmtc.features.clustering.splits import Splits
 from xmtc.features.select import nth_smallest
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.floating]
+
+_WIDE_ENTRIES = 4_000_000  # nodes with more entries than this, and than a 64th of all, are split in blocks
+_BLOCK_ENTRIES = 200_000  # entries of a block of members, about
+_COLUMN_BLOCKS = 16
 
 
 class Rows(NamedTuple):
@@ -61,33 +69,117 @@ def rows_of(vectors: sp.csr_matrix | NDArray) -> Rows:
     return Rows(dense.reshape(-1), starts, np.arange(width, dtype=np.int32), shared, (dense != 0).any(axis=1))
 
 
-@njit(nogil=True, cache=True)
-def split_nodes(rows: Rows, order: Ints, nodes: Ints, seed: int, n_columns: int, rule: Rule) -> None:
-    """Split the nodes of a subtree: `nodes` holds each one's (start, cut, stop) in `order`, parents first.
+def make_splits(rows: Rows, n_columns: int, order: Ints, splits: Splits, seed: int, rule: Rule) -> None:
+    """Reorder `order`, the rows to split, so that the left members of each split precede its cut.
 
-    After it, `order[start:cut]` are the members of each node's left side and `order[cut:stop]` those of its right.
+    Two random members are a split's first centres. Each round scores member x by x·(c_right − c_left) and sends those
+    with the smallest scores left, as many as the split says; a row of zeros scores 0, between the two. Members of a
+    side keep the order in which they came, and ties go by it.
+    """
+    entries = int(np.diff(rows.starts)[order].sum())
+    wide = max(_WIDE_ENTRIES, entries // 64) / max(1, entries) * len(order)
+    subtrees = []
+    i = 0
+    while i < len(splits):
+        start, cut, stop = splits[i].tolist()
+        if stop - start > wide:
+            _split_wide(rows, n_columns, order, (start, cut, stop), seed, rule)
+            i += 1
+        elif 2 * (stop - start) > len(order):  # alone, so that its two sides are tasks of their own
+            _split_subtree(rows, order, splits[i : i + 1], seed, n_columns, rule)
+            i += 1
+        else:
+            # starts never fall along the list, so the subtree ends at the first split that starts behind it
+            end = int(np.searchsorted(splits[:, 0], stop))
+            subtrees.append(splits[i:end])
+            i = end
+    run(lambda subtree: _split_subtree(rows, order, subtree, seed, n_columns, rule), subtrees)
+
+
+def _split_wide(rows: Rows, n_columns: int, order: Ints, split: tuple[int, int, int], seed: int, rule: Rule) -> None:
+    """Split one node on all threads, exactly as `_split_subtree` does on one."""
+    start, cut, stop = split
+    members = order[start:stop]
+    seeds = np.empty(len(members), dtype=np.int32)
+    seed_pair(rows, members, seed, start, seeds)
+    sums = np.zeros((2, n_columns))
+    with_all, with_right = np.empty(len(members)), np.empty(len(members))
+    own_blocks = member_blocks(rows, members)
+
+    def dot(vector: Floats, dots: Floats) -> None:
+        run(lambda block: _dot(rows, members[slice(*block)], vector, dots[slice(*block)]), own_blocks)
+
+    def choose(turn: int, sides: Ints, chosen: Ints) -> float:
+        if turn < 2:
+            dot(sums[0], with_all)
+        dot(sums[1], with_right)
+        return float(_halve(with_all, with_right, sides, cut - start, rule.spherical, chosen))
+
+    def move(sides: Ints, chosen: Ints) -> None:
+        run(lambda block: _move(rows, members, sides, chosen, sums, *block), column_blocks(n_columns))
+
+    _part(members, settle(seeds, choose, move, rule))
+
+
+def settle(
+    seeds: Ints, choose: Callable[[int, Ints, Ints], float], move: Callable[[Ints, Ints], None], rule: Rule
+) -> Ints:
+    """Run rounds to the end and return each member's cluster; `seeds` has those of the first centres, else −1.
+
+    `choose(turn, sides, chosen)` writes the new clusters into `chosen` and returns the mean product of members with
+    their centres; `move(sides, chosen)` brings the centres from one to the other.
+    """
+    chosen = seeds
+    move(np.full_like(seeds, -1), chosen)
+    before = -np.inf
+    for turn in range(rule.max_iterations):
+        sides, chosen = chosen, np.empty_like(seeds)
+        likeness = choose(turn, sides, chosen)
+        if likeness - before < rule.tolerance or np.array_equal(sides, chosen):
+            break
+        move(sides, chosen)
+        before = likeness
+    return chosen
+
+
+def member_blocks(rows: Rows, members: Ints) -> list[tuple[int, int]]:
+    """Split members into blocks of about equally many entries."""
+    entries = int(np.diff(rows.starts)[members].sum())
+    return blocks(len(members), max(1, _BLOCK_ENTRIES * len(members) // max(1, entries)))
+
+
+def column_blocks(n_columns: int) -> list[tuple[int, int]]:
+    """Split columns into blocks."""
+    return blocks(n_columns, -(-n_columns // _COLUMN_BLOCKS))
+
+
+@njit(nogil=True, cache=True)
+def _split_subtree(rows: Rows, order: Ints, splits: Splits, seed: int, n_columns: int, rule: Rule) -> None:
+    """Make the splits of a subtree, parents first.
+
+    After it, `order[start:cut]` are the members of each split's left side and `order[cut:stop]` those of its right.
     """
     sums = np.zeros((2, n_columns), np.float64)
-    for start, cut, stop in nodes:
+    for start, cut, stop in splits:
         members = order[start:stop]
         with_all, with_right = np.empty(len(members), np.float64), np.empty(len(members), np.float64)
         sides, chosen = np.full(len(members), -1, np.int32), np.empty(len(members), np.int32)
         seed_pair(rows, members, seed, start, chosen)
-        move(rows, members, sides, chosen, sums, 0, n_columns)
+        _move(rows, members, sides, chosen, sums, 0, n_columns)
         before = -np.inf
         for turn in range(rule.max_iterations):
             sides[:] = chosen
             if turn < 2:  # the seeds alone, then all: after that the sum of all stays
-                dot(rows, members, sums[0], with_all)
-            dot(rows, members, sums[1], with_right)
-            likeness = halve(with_all, with_right, sides, cut - start, rule.spherical, chosen)
-            if likeness - before < rule.tolerance or not move(rows, members, sides, chosen, sums, 0, n_columns):
+                _dot(rows, members, sums[0], with_all)
+            _dot(rows, members, sums[1], with_right)
+            likeness = _halve(with_all, with_right, sides, cut - start, rule.spherical, chosen)
+            if likeness - before < rule.tolerance or not _move(rows, members, sides, chosen, sums, 0, n_columns):
                 break
             before = likeness
         for member in members:
             for column in entries(rows, member)[1]:
                 sums[:, column] = 0
-        part(members, chosen)
+        _part(members, chosen)
 
 
 @njit(nogil=True, cache=True)
@@ -118,7 +210,7 @@ def _mix(key: np.uint64) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def dot(rows: Rows, members: Ints, vector: Floats, dots: Floats) -> None:
+def _dot(rows: Rows, members: Ints, vector: Floats, dots: Floats) -> None:
     """Set `dots[i]` to the product of member i with a vector."""
     for i in range(len(members)):
         values, columns = entries(rows, members[i])
@@ -129,7 +221,7 @@ def dot(rows: Rows, members: Ints, vector: Floats, dots: Floats) -> None:
 
 
 @njit(nogil=True, cache=True)
-def halve(with_all: Floats, with_right: Floats, sides: Ints, n_left: int, spherical: bool, chosen: Ints) -> float:
+def _halve(with_all: Floats, with_right: Floats, sides: Ints, n_left: int, spherical: bool, chosen: Ints) -> float:
     """Choose the `n_left` members with the smallest x·(c_right − c_left) for the left, the others for the right.
 
     Of members with equal scores the earlier go left. `with_all` and `with_right` are the members' products with the
@@ -165,7 +257,7 @@ def _scale(products: Floats, sides: Ints, side: int, spherical: bool) -> float:
 
 
 @njit(nogil=True, cache=True)
-def move(rows: Rows, members: Ints, sides: Ints, chosen: Ints, sums: Floats, first: int, last: int) -> bool:
+def _move(rows: Rows, members: Ints, sides: Ints, chosen: Ints, sums: Floats, first: int, last: int) -> bool:
     """Bring columns first … last − 1 of both sums from `sides` to `chosen`; return whether any member changed."""
     changed = False
     for i in range(len(members)):
@@ -204,7 +296,7 @@ def entries_within(rows: Rows, row: int, first: int, last: int) -> tuple[Floats,
 
 
 @njit(nogil=True, cache=True)
-def part(members: Ints, sides: Ints) -> None:
+def _part(members: Ints, sides: Ints) -> None:
     """Put the members of side 0 before those of side 1, in place, each side in its old order."""
     right = members[sides == 1]
     left = members[sides == 0]
