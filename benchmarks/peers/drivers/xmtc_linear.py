@@ -59,7 +59,7 @@ def predict(job: Job) -> Found:
 def single(job: Job) -> Found:
     """Rank documents one by one; texts are vectorised by xmtc's TF-IDF."""
     model = api.load(job["model"])
-    vectoriser = Tfidf.fit(texts(job, "train"), _TFIDF)
+    vectoriser = fit_tfidf(texts(job, "train"), _TFIDF)[0]
     return alone(job, lambda row: model.rank(row, 5), lambda text: vectoriser.transform([text]))
 
 
