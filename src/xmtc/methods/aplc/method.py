@@ -142,7 +142,7 @@ def train(
     network = Network(ready.encoder, config, bands)
     curve = fit(
         network,
-        _groups(network, config),
+        groups(network, config),
         ready.data,
         config.train,
         dev=ready.dev,
@@ -237,7 +237,7 @@ def _head_size(config: Config, encoder: Encoder, sizes: list[int]) -> HeadSize:
     )
 
 
-def _groups(network: Network, config: Config) -> list[Group]:
+def groups(network: Network, config: Config) -> list[Group]:
     """Discriminative fine-tuning (section 4.1): each module has its own rate."""
     rate = config.rate
     parts = ((network.encoder, rate.encoder), (network.hidden, rate.hidden), (network.head, rate.aplc))

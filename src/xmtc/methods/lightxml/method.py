@@ -206,7 +206,7 @@ def train(
         progress.stage("clustering labels")
         partition = cluster_labels(ready.corpus, config.tfidf, config.cluster, seed)
     n_encoders = 2 if large and config.head.negatives == "static-own" else 1
-    ready.plan(_head_size(config, width, labels.n_labels, partition), n_encoders)
+    ready.plan(head_size(config, width, labels.n_labels, partition), n_encoders)
     network = Network(ready.encoder, config, labels.n_labels, partition)
     curve = _fit(network, ready, config, partial)
     ready.manifest.details.update(clusters=None if partition is None else partition.n_clusters, curve=curve)
@@ -233,7 +233,8 @@ def _text_shape(encoder: Encoder, config: Config) -> tuple[int, int]:
     return n_cls, encoder.width * (n_cls + config.encoder.mean)
 
 
-def _head_size(config: Config, width: int, n_labels: int, partition: Partition | None) -> HeadSize:
+def head_size(config: Config, width: int, n_labels: int, partition: Partition | None) -> HeadSize:
+    """Return how many parameters and activations a head has; `width` is that of a text's vector."""
     if partition is None:
         advice = "rank by clusters (head.mode=large), or read fewer layers (encoder.cls_layers)"
         return HeadSize((width + 1) * n_labels, 0, 3 * n_labels, advice)
@@ -255,7 +256,7 @@ def _fit(network: Network, ready: Prepared, config: Config, partial: Path | None
         network.enter(stage)
         curve += fit(
             network,
-            _groups(network, config),
+            groups(network, config),
             ready.data,
             _share(config.train, stage),
             # recall alone ranks nothing yet: its last epoch goes on to ranking
@@ -278,7 +279,7 @@ def _share(config: TrainConfig, stage: Stage) -> TrainConfig:
     )
 
 
-def _groups(network: Network, config: Config) -> list[Group]:
+def groups(network: Network, config: Config) -> list[Group]:
     """The stage's parameters: decay on all but biases and norms, the label table row by row."""
     head, rate = network.head, config.rate
     table: list[nn.Parameter] = []

@@ -255,7 +255,7 @@ def train(
 
     curve = fit(
         network,
-        _groups(network, config),
+        groups(network, config),
         ready.data,
         config.train,
         dev=ready.dev,
@@ -279,7 +279,7 @@ def load(reader: FolderReader) -> NeuralModel:
     return NeuralModel(reader.manifest, labels, network, tokenizer)
 
 
-def _groups(network: Network, config: Config) -> list[Group]:
+def groups(network: Network, config: Config) -> list[Group]:
     """Three rates: encoder, queries, all else; queries row by row where only a shortlist's are touched."""
     rate = config.rate
     outputs: list[nn.Module] = [expert for expert in network.experts if isinstance(expert, DocumentExpert)]
