@@ -1,4 +1,4 @@
-"""The parts of a set: what is trained on, what choices are made by (dev), what is scored (test).
+"""The splits of a set: what is trained on, and dev, which choices are made by. Test is read as it is.
 
 Dev is the folder's own dev split. A set without one loses a fixed part of train to it: the same documents for every
 method and whatever the run's seed, so that the dev rankings of different methods are of the same documents, and none
@@ -22,12 +22,12 @@ from xmtc.core.labels import LabelSet
 from xmtc.core.texts import Texts
 from xmtc.data.read import splits
 
-HELD_OUT = {"fraction": 0.05, "most": 4000, "seed": 0}
+HELD_OUT = {"fraction": 0.05, "most": 4000, "seed": 0}  # fixed: other documents would make other results
 _NOTE = "dev was held out of train, and no method, linear included, trains on it; the dev ranking says which rows"
 
 
 @dataclass(frozen=True)
-class Parts:
+class Splits:
     """Documents to train on, and dev documents, which are not among them."""
 
     train: Corpus  # its labels are those that a model of it can rank, in the model's order
@@ -46,15 +46,15 @@ class Parts:
         }
 
 
-def read_parts(folder: str | Path) -> Parts:
+def read_splits(folder: str | Path) -> Splits:
     """Read train and dev of a folder; without a dev split, HELD_OUT says which part of train becomes dev."""
     corpus = read_corpus(folder, "train")
     if "dev" in splits(folder):
-        return Parts(corpus.compact(), read_corpus(folder, "dev"), None)
+        return Splits(corpus.compact(), read_corpus(folder, "dev"), None)
     numbered = replace(corpus, ids=Texts.pack(map(str, range(len(corpus)))))
     fraction = min(HELD_OUT["fraction"], HELD_OUT["most"] / len(corpus))
     kept, held = (np.array([int(row) for row in part.ids]) for part in numbered.split(fraction, int(HELD_OUT["seed"])))
-    return Parts(corpus.take(kept).compact(), corpus.take(held), held)
+    return Splits(corpus.take(kept).compact(), corpus.take(held), held)
 
 
 def label_fingerprint(labels: LabelSet) -> str:

@@ -13,31 +13,39 @@ from benchmarks import (
     aplc_cost,
     calibration,
     large_step,
+    linear,
     members,
     mexml_memory,
     neighbours,
     neural_overhead,
     scale,
     serving,
+    together,
+    train,
     update,
     xbert_latency,
     xbert_scale,
     xttention_step,
 )
-from benchmarks.ablations import table as ablations
-from benchmarks.machine import ROOT
-from benchmarks.peers import choose
-from benchmarks.sets import SETS
-from benchmarks.store import RESULTS, read_result
-from benchmarks.tables.markdown import SCORES
-from benchmarks.tables.neural import neural_sections, stale_ensembles
-from benchmarks.tables.race import race_sections
-from benchmarks.tables.sparse import sparse_sections
-
-__all__ = ["PAGE", "RESULTS", "SCALING", "SCORES", "main", "problems", "render", "render_scaling"]
+from benchmarks.ablations import schedule
+from benchmarks.framework import Benchmark, results
+from benchmarks.framework.machine import ROOT
+from benchmarks.peers import choose, compare, race
+from benchmarks.rankings import list_rankings
+from benchmarks.sets import order
 
 PAGE = ROOT / "docs" / "RESULTS.md"
 SCALING = ROOT / "docs" / "SCALING.md"
+# all that write results for the pages, in the order of their sections
+OF_SETS = tuple(module.BENCHMARK for module in (linear, compare, race, choose, train, together, members))
+OF_METHODS = tuple(
+    module.BENCHMARK
+    for module in (
+        *(calibration, update, schedule, neural_overhead, aplc_cost, mexml_memory),
+        *(xbert_latency, neighbours, serving),
+    )
+)
+OF_SCALING = tuple(module.BENCHMARK for module in (scale, large_step, xbert_scale, xttention_step))
 _HEAD = """# Results
 
 <!-- Written by `python -m benchmarks.tables` from benchmarks/results. Do not edit. -->
@@ -53,8 +61,6 @@ resamples); where that holds 0, the difference is **undecided**.
 Training time is from the matrix to the model on disk. Each phase waits a while for a quiet machine; "others" says how
 many cores other processes took while it ran. Where that is not close to 0, times say little. Nothing is claimed from
 them."""
-
-
 _SCALING_HEAD = """# Scaling
 
 <!-- Written by `python -m benchmarks.tables` from benchmarks/results. Do not edit. -->
@@ -65,7 +71,9 @@ never accuracy."""
 
 def main() -> int:
     """Write or check the pages."""
-    parser = argparse.ArgumentParser(description="Write docs/RESULTS.md and docs/SCALING.md from benchmarks/results.")
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.tables", description="Write docs/RESULTS.md and docs/SCALING.md from benchmarks/results."
+    )
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a page is not up to date")
     if not parser.parse_args().check:
         PAGE.parent.mkdir(exist_ok=True)
@@ -78,50 +86,51 @@ def main() -> int:
 
 
 def problems() -> list[str]:
-    """Return, one line each, where the page differs from the results or results from each other."""
-    found = []
-    for name in _names():
-        linear, peers = read_result("linear", name), read_result("peers", name)
-        if peers and (linear is None or peers["compared_with"] != linear["ranking"]["sha256"]):
-            found.append(
-                f"{name}: rivals were compared with another ranking; run python -m benchmarks.peers {name} --rescore"
-            )
-        found += stale_ensembles(name)
-        found += members.stale(name)
+    """Return, one line each, where a page differs from the results or results from each other."""
+    found = [line for name in _names() for benchmark in OF_SETS for line in benchmark.stale(name)]
     for page, given in ((PAGE, render()), (SCALING, render_scaling())):
         if not page.is_file() or page.read_text(encoding="utf-8") != given:
             found.append(f"docs/{page.name} is not what the results give; run python -m benchmarks.tables")
     return found
 
 
+def unused_rankings() -> list[str]:
+    """Return the stored rankings that no table was computed from, as <set>/<run or contestant>."""
+    every = (*OF_SETS, *OF_METHODS, *OF_SCALING)
+    return [
+        f"{name}/{who}"
+        for name, stored in list_rankings().items()
+        for who, sha256 in stored.items()
+        if not any(benchmark.rankings(name).get(who) == sha256 for benchmark in every)
+    ]
+
+
 def render() -> str:
     """Return the page."""
     sections = [_HEAD]
     for name in _names():
-        linear, peers = read_result("linear", name), read_result("peers", name) or {"rivals": {}}
-        of_set = [] if linear is None else sparse_sections(linear, peers["rivals"])
-        of_set += race_sections(name)
-        of_set += choose.section(name)
-        of_set += neural_sections(name)
-        of_set += members.section(name)
+        of_set = [part for benchmark in OF_SETS for part in benchmark.describe_set(name)]
         if of_set:
             sections += [f"## {name}", *of_set]
-    of_methods = (calibration, update, ablations, neural_overhead, aplc_cost, mexml_memory, xbert_latency, neighbours)
-    for part in (*of_methods, serving):
-        sections += part.section()
-    return "\n\n".join(sections) + "\n"
+    return _join(sections, OF_METHODS)
 
 
 def render_scaling() -> str:
     """Return the page on very many labels."""
-    sections = [_SCALING_HEAD]
-    for part in (scale, large_step, xbert_scale, xttention_step):
-        sections += part.section()
-    return "\n\n".join(sections) + "\n"
+    return _join([_SCALING_HEAD], OF_SCALING)
+
+
+def _join(sections: list[str], benchmarks: tuple[Benchmark, ...]) -> str:
+    return "\n\n".join([*sections, *(part for benchmark in benchmarks for part in benchmark.section())]) + "\n"
 
 
 def _names() -> list[str]:
     """Sets that have results, the well-known ones first."""
-    stored = {path.stem for kind in ("linear", "peers", "race") for path in (RESULTS / kind).glob("*.json")}
-    stored |= {path.parent.name for path in (RESULTS / "train").glob("*/*.json")}
-    return sorted(stored, key=lambda name: (SETS.index(name) if name in SETS else len(SETS), name))
+    top = results.RESULTS
+    stored = {path.stem for kind in ("linear", "peers", "race") for path in (top / kind).glob("*.json")}
+    stored |= {path.parent.name for path in (top / "train").glob("*/*.json")}
+    return sorted(stored, key=order)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

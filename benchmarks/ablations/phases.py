@@ -1,23 +1,21 @@
-"""One arm with one seed, in processes of its own: train, then rank. Started by benchmarks.ablations.schedule."""
+"""One arm with one seed: train, then rank. The phases of benchmarks.ablations.schedule."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import scipy.sparse as sp
 
-from benchmarks import linear_run
+from benchmarks import linear
 from benchmarks.ablations.documents import read_test, read_training
 from benchmarks.ablations.study import FEW_IN_SCOPE, FEW_VOTE, IN_SCOPE, KL, VOTE, Documents
-from benchmarks.machine import Clock, folder_mb
-from benchmarks.process import Found, serve
+from benchmarks.framework import Clock, Found, folder_mb
+from benchmarks.models import clusters_of, curve_of, some_members
 from xmtc import api
 from xmtc.core import metrics
 from xmtc.core.corpus import Corpus
-from xmtc.core.model import Model
 from xmtc.core.ranking import Ranking
 from xmtc.core.texts import Texts
 
@@ -28,7 +26,7 @@ _BATCH = 64  # documents whose experts are compared at once
 def train(job: Found) -> Found:
     """Train an arm on the study's documents, and save the model."""
     if job["method"] == "linear":
-        linear_run.warm_up(job)  # its kernels are compiled, or read from disk, before the clock runs
+        linear.warm_up(job)  # its kernels are compiled, or read from disk, before the clock runs
     corpus, dev = read_training(Path(job["data"]), Documents(**job["documents"]))
     uses_dev = api.uses_dev(job["method"])
     with Clock() as clock:
@@ -37,14 +35,14 @@ def train(job: Found) -> Found:
     return {
         "seconds": clock.seconds,
         "labels": model.manifest.n_labels,
-        "clusters": model.manifest.details.get("clusters"),
+        "clusters": clusters_of(model),
         "model_mb": folder_mb(job["model"]),
     }
 
 
 def rank(job: Found) -> Found:
     """Load the model, or some of its members, rank the test documents in batches and some one by one, and score."""
-    model = api.load(job["model"])
+    model: Any = api.load(job["model"])
     if job["members"]:
         model = some_members(model, job["members"])
     corpus = read_test(Path(job["data"]), Documents(**job["documents"]))
@@ -63,39 +61,24 @@ def rank(job: Found) -> Found:
     stage = {f"matching {key}": member[key] for member in matching for key in ("P@1", "P@3", "P@5")}
     return {
         # thousandths: a mean over thousands of labels is small, and results keep four digits behind the point
-        "curve": [
-            {"loss_thousandths": 1000 * entry["loss"], "dev": entry.get("dev")}
-            for entry in model.manifest.details.get("curve") or ()
-        ],
+        "curve": [{"loss_thousandths": 1000 * entry["loss"], "dev": entry.get("dev")} for entry in curve_of(model)],
         "ms_in_batches": 1000 * together.seconds / len(corpus),
         "ms_one_by_one": median(alone),
-        "metrics": {**report.metrics, **stage, **_disagreement(model, aligned), **_scope(model, aligned)},
+        "metrics": {**report.metrics, **stage, **disagreement(model, aligned), **scope(model, aligned)},
         "n": report.n,
     }
 
 
-def some_members(model: Any, members: list[int]) -> Any:
-    """Return the same model of three stages with some of its members."""
-    facts = [model.manifest.details["members"][i] for i in members]
-    details = {**model.manifest.details, "members": facts, "curve": facts[0]["curve"]}
-    return replace(
-        model,
-        manifest=replace(model.manifest, details=details),
-        members=tuple(model.members[i] for i in members),
-    )
-
-
-def _disagreement(model: Model, corpus: Corpus) -> dict[str, float]:
+def disagreement(model: Any, corpus: Corpus) -> dict[str, float]:
     """The mean KL between the experts of a network that has several (ME-XML, Fig. 2b); nothing of other models."""
-    network = getattr(model, "network", None)
-    if len(getattr(network, "experts", ())) < 2:
+    if model.manifest.method != "mexml" or len(model.network.experts) < 2:
         return {}
     import torch  # here, for arms without a network need none
 
     from xmtc.features.tokens import tokenize
     from xmtc.neural.batches import collate, order_batches
 
-    tokens = tokenize(list(corpus.texts or ()), model.tokenizer)
+    network, tokens = model.network, tokenize(list(corpus.texts or ()), model.tokenizer)
     Y = corpus.Y[:, : model.labels.n_labels].tocsr()
     total = count = 0.0
     with torch.inference_mode():
@@ -105,17 +88,16 @@ def _disagreement(model: Model, corpus: Corpus) -> dict[str, float]:
     return {KL: 1000 * total / max(1.0, count)}
 
 
-def _scope(model: Model, corpus: Corpus) -> dict[str, float]:
+def scope(model: Any, corpus: Corpus) -> dict[str, float]:
     """What a teacher knows (TReaderXML): true labels among its neighbours' and how well these vote; else nothing."""
-    teacher = getattr(model, "teacher", None)
-    if teacher is None:
+    if model.manifest.method != "treader" or model.teacher is None:
         return {}
     from xmtc.features.tokens import tokenize
     from xmtc.methods.treader.scopes import ScopeConfig, build_scopes
 
     labels, texts = model.labels, Texts.pack(corpus.texts or ())
-    neighbours = teacher.search(texts, tokenize(texts, model.tokenizer))
-    scopes = build_scopes(neighbours, teacher.Y, labels, ScopeConfig(ancestors="none", weighted=True))
+    neighbours = model.teacher.search(texts, tokenize(texts, model.tokenizer))
+    scopes = build_scopes(neighbours, model.teacher.Y, labels, ScopeConfig(ancestors="none", weighted=True))
     given = sp.csr_matrix((scopes.weights, scopes.entries, scopes.offsets), shape=corpus.Y.shape)
     truth = corpus.Y[:, : labels.n_labels].tocsr()
     found = truth.multiply(given[:, : labels.n_labels] > 0).tocsr()
@@ -131,5 +113,4 @@ def _scope(model: Model, corpus: Corpus) -> dict[str, float]:
     }
 
 
-if __name__ == "__main__":
-    serve({"train": train, "rank": rank})
+PHASES = {"train": train, "rank": rank}

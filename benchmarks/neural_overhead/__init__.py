@@ -11,47 +11,17 @@ within a round. The first step of each turn, which allocates the optimizer's mom
 from __future__ import annotations
 
 import argparse
-import sys
-from typing import Any
 
-from benchmarks import machine
-from benchmarks.process import Found, Limits, PhaseError, run
-from benchmarks.sets import data_folder, locate
-from benchmarks.store import read_result, write_result
-from benchmarks.tables.markdown import code, hardware, table
-from xmtc.core.errors import ConfigError, XmtcError, nearest
+from benchmarks.framework import Benchmark, Found, Limits, Measured, add_options, at_least, limits_of
+from benchmarks.framework.markdown import code, hardware, table
+from benchmarks.framework.results import read_result
+from benchmarks.sets import locate
+from xmtc.core.errors import ConfigError, nearest
 
 NAME = "neural_overhead"
 WANTED = 0.95  # time by hand / our time
-_MODULE = "benchmarks.neural_overhead_run"
-CASES = ("small", "large", "aplc", "mexml")  # in the order of the table
-_PACKAGES = ("xmtc", "torch", "transformers", "accelerate", "numpy")
+CASES = ("small", "large", "aplc", "mexml")  # in the order of the table; phases of benchmarks.neural_overhead.loops
 _LARGE = {"labels": 670_091, "cluster": 80, "bottleneck": 400, "shortlist": 75, "batch": 16, "tokens": 64}
-
-
-def main() -> int:
-    """Measure the cases asked for, each in a process of its own."""
-    parser = argparse.ArgumentParser(description="Compare our training loop with one written by hand.")
-    parser.add_argument("--cases", help=f"only these (default: {','.join(CASES)})")
-    parser.add_argument("--data", help="folder of the data sets (default: $XMTC_DATA, else ../shared/data)")
-    parser.add_argument("--steps", type=int, default=12, help="steps of a turn, the first not counted (4 or more)")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--patience", type=float, default=60, help="seconds to wait for a quiet machine at most")
-    options = parser.parse_args()
-    if options.steps < 4 or options.rounds < 1:
-        parser.error("--steps must be 4 or more, --rounds 1 or more")
-    job = {"encoder": "minilm", "steps": options.steps, "rounds": options.rounds, "threads": options.threads}
-    try:
-        cases = choose(options.cases)
-        with locate("tate", data_folder(options.data)) as folder:
-            for name in cases:
-                record(name, measure(name, {**job, "data": str(folder), **_LARGE}, Limits(3600, options.patience)))
-    except (XmtcError, PhaseError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print("\n\n".join(section()))
-    return 0
 
 
 def choose(names: str | None) -> list[str]:
@@ -64,23 +34,20 @@ def choose(names: str | None) -> list[str]:
     return wanted
 
 
-def measure(name: str, job: Found, limits: Limits) -> dict[str, Any]:
+def measure(name: str, job: Found, limits: Limits) -> Found:
     """Return what was found of a case."""
-    facts = machine.facts(job["threads"], 0, _PACKAGES)
-    return {"facts": facts, "steps": job["steps"], **run(sys.executable, _MODULE, name, job, limits)}
+    facts = BENCHMARK.facts(job["threads"])
+    return {"facts": facts, "steps": job["steps"], **BENCHMARK.run(name, job, limits)}
 
 
-def record(name: str, found: dict[str, Any]) -> None:
-    """Write a case into the results, beside the others."""
-    cases = {**(read_result(".", NAME) or {"cases": {}})["cases"], name: found}
-    write_result(".", NAME, {"cases": {case: cases[case] for case in CASES if case in cases}})
+def join(name: str, found: Found) -> Found:
+    """Return the result with a case put into it, beside those measured before."""
+    cases = {**(read_result(NAME) or {"cases": {}})["cases"], name: found}
+    return {"cases": {case: cases[case] for case in CASES if case in cases}}
 
 
-def section() -> list[str]:
-    """Return the parts of a page on this; none before it was measured."""
-    result = read_result(".", NAME)
-    if result is None:
-        return []
+def describe(result: Found) -> list[str]:
+    """Return the section of the page."""
     rows, profiles = [], []
     how: dict[str, list[str]] = {}  # what was run, and the cases that ran so
     for name, case in result["cases"].items():
@@ -114,10 +81,32 @@ def section() -> list[str]:
     ]
 
 
-def _how(case: dict[str, Any]) -> str:
+def _how(case: Found) -> str:
     facts = case["facts"]
     return f"{len(case['rounds'])} rounds of {case['steps'] - 1} steps; {hardware(facts)}; {code(facts)}"
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cases", help=f"only these (default: {','.join(CASES)})")
+    parser.add_argument("--steps", type=at_least(4), default=12, help="steps of a turn, the first not counted")
+    parser.add_argument("--rounds", type=at_least(1), default=5)
+    add_options(parser, "data", threads=2, timeout=3600, patience=60)
+
+
+def _measured(options: argparse.Namespace) -> Measured:
+    job = {"encoder": "minilm", "steps": options.steps, "rounds": options.rounds, "threads": options.threads}
+    cases = choose(options.cases)
+    with locate("tate", options.data) as folder:
+        for name in cases:
+            yield NAME, join(name, measure(name, {**job, "data": str(folder), **_LARGE}, limits_of(options)))
+
+
+BENCHMARK = Benchmark(
+    name=NAME,
+    about="Compare our training loop with one written by hand.",
+    module="benchmarks.neural_overhead.loops",
+    packages=("xmtc", "torch", "transformers", "accelerate", "numpy"),
+    arguments=_add_arguments,
+    measure=_measured,
+    describe=describe,
+)

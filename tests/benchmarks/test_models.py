@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("torch", reason="neural matchers need torch")
 
-from benchmarks import train, train_run
-from benchmarks.tables import neural
+from benchmarks.models import curve_of, describe_encoder, describe_version, public_settings, title
+from benchmarks.train import section
 from tests.benchmarks.sets import all_texts, documents
 from tests.tiny import build_tiny
 from xmtc import api
@@ -33,7 +33,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("match", "cluster", "title"),
+    ("match", "cluster", "expected"),
     [
         ({"kind": "bert"}, {}, "X-BERT on tiny-bert, 2 layers, 16 tokens, 2 epochs"),
         ({"linear": 0.5}, {}, "X-BERT on tiny-bert and a linear matcher, 2 layers, 16 tokens, 2 epochs"),
@@ -45,19 +45,19 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (LINEAR, {"seeds": 2}, "X-BERT (2 by pifa) on a linear matcher"),
     ],
 )
-def test_title_says_what_ran(encoder: Path, match: dict[str, Any], cluster: dict[str, Any], title: str) -> None:
+def test_title_says_what_ran(encoder: Path, match: dict[str, Any], cluster: dict[str, Any], expected: str) -> None:
     texts, lists = zip(*documents(60, 0), strict=True)
     given = {"match": match, "encoder": {"name": str(encoder), "max_length": 16}, "cluster": cluster}
     model = api.train(Corpus.from_lists(texts, lists), "xbert", merge(SMALL, given))
     result = {
         "method": "xbert",
         "recipe": "xbert/tiny-cpu",
-        "encoder": train_run._encoder_in_words(model),
-        "version": train_run._version_in_words(model),
-        "curve": model.manifest.details["curve"],
+        "encoder": describe_encoder(model),
+        "version": describe_version(model),
+        "curve": curve_of(model),
     }
-    assert train.title(result) == title
-    assert train_run._public(model.manifest.config)["encoder"]["name"] == "tiny-bert"
+    assert title(result) == expected
+    assert public_settings(model.manifest.config)["encoder"]["name"] == "tiny-bert"
 
 
 def test_the_matching_stage_stands_in_the_table() -> None:
@@ -66,7 +66,7 @@ def test_the_matching_stage_stands_in_the_table() -> None:
     model = api.train(corpus, "xbert", merge(SMALL, {"match": {"kind": "linear"}, "cluster": {"seeds": 2}}))
     stages = api.evaluate_stages(model, corpus, "known")
     runs = {name: {"name": name, "stages": found} for name, found in (("x", stages), ("linear", {}))}
-    rows = neural._matching_table({**runs, "old": {"name": "old"}}).splitlines()[2:]
+    rows = section._matching_table({**runs, "old": {"name": "old"}}).splitlines()[2:]
     assert len(rows) == 2  # members of x; others have none
     for row, member in zip(rows, stages["matching"], strict=True):
         assert row.startswith(f"| `x` | pifa, seed {member['seed']} | {member['P@1']:.2f} |")
@@ -76,7 +76,7 @@ def test_the_matching_stage_stands_in_the_table() -> None:
 def test_methods_without_stages_keep_their_words() -> None:
     texts, lists = zip(*documents(30, 0), strict=True)
     model = api.train(Corpus.from_lists(texts, lists), "linear")
-    assert train_run._encoder_in_words(model) is None
-    assert train_run._version_in_words(model) is None
-    assert train_run._public(model.manifest.config) == model.manifest.config
-    assert train.title({"method": "linear", "recipe": "linear", "encoder": None, "curve": []}) == "xmtc linear"
+    assert describe_encoder(model) is None
+    assert describe_version(model) is None
+    assert public_settings(model.manifest.config) == model.manifest.config
+    assert title({"method": "linear", "recipe": "linear", "encoder": None, "curve": []}) == "xmtc linear"

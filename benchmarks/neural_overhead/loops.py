@@ -1,38 +1,34 @@
-"""The cases of benchmarks.neural_overhead, in processes of their own, and random documents of any size."""
+"""The three ways to train of benchmarks.neural_overhead, and the networks that they train; each case is a phase."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
-from benchmarks import machine
-from benchmarks.process import Found, serve
+from benchmarks.framework import Found
+from benchmarks.training_steps import SEED, Stamps, cut_evenly, draw_documents
 from xmtc import api
 from xmtc.core.config import build, merge
-from xmtc.core.partition import Partition
 from xmtc.core.progress import Progress
-from xmtc.features.tokens import Tokens, tokenize
+from xmtc.features.tokens import tokenize
 from xmtc.methods.aplc import method as aplc
 from xmtc.methods.lightxml import method as lightxml
 from xmtc.methods.mexml import method as mexml
 from xmtc.neural.batches import Batch, collate, order_batches
-from xmtc.neural.encoder import Encoder, TokenLayout, load_encoder
+from xmtc.neural.encoder import Encoder, load_encoder
 from xmtc.neural.optimizer import RowSparseAdamW
 from xmtc.neural.prepare import NeuralConfig
 from xmtc.neural.schedule import factor
 from xmtc.neural.trainer import Group, TrainConfig, TrainingData, fit
 
-_SEED = 0
 _OPERATORS = 12  # of the profile
 Counts = NDArray[np.integer]  # documents of each label
 Assemble = Callable[[Encoder, Any, Counts], tuple[nn.Module, list[Group]]]  # encoder, settings → network, its groups
@@ -51,7 +47,7 @@ class Problem:
     @classmethod
     def prepare(cls, network: nn.Module, groups: list[Group], data: TrainingData, config: TrainConfig) -> Problem:
         config = config.model_copy(update={"epochs": 1})
-        order = order_batches(data.tokens.lengths, config.batch_size, _SEED, 0)  # as the trainer cuts them
+        order = order_batches(data.tokens.lengths, config.batch_size, SEED, 0)  # as the trainer cuts them
         batches = [collate(rows, data.tokens, data.layout, data.Y) for rows in order]
         return cls(network, groups, data, config, batches)
 
@@ -61,7 +57,7 @@ def small(job: Found) -> Found:
 
     def assemble(encoder: Encoder, config: lightxml.Config, counts: Counts) -> tuple[nn.Module, list[Group]]:
         network = lightxml.Network(encoder, config, len(counts), None)
-        return network, lightxml._groups(network, config)
+        return network, lightxml.groups(network, config)
 
     return _of_recipe("lightxml/tate-cpu", job, "one layer over all", assemble)
 
@@ -72,7 +68,7 @@ def two_bands(job: Found) -> Found:
     def assemble(encoder: Encoder, config: aplc.Config, counts: Counts) -> tuple[nn.Module, list[Group]]:
         bands = aplc.cut_bands(counts, aplc.band_sizes(config.cluster, len(counts)))
         network = aplc.Network(encoder, config, bands)
-        return network, aplc._groups(network, config)
+        return network, aplc.groups(network, config)
 
     return _of_recipe("aplc/tate-cpu", job, "in two even bands", assemble)
 
@@ -84,7 +80,7 @@ def two_experts(job: Found) -> Found:
         network = mexml.Network(encoder, config, len(counts), None)
         network.counts.copy_(torch.from_numpy(counts))
         network.diverse = True  # as in the later epochs
-        return network, mexml._groups(network, config)
+        return network, mexml.groups(network, config)
 
     return _of_recipe("mexml/tate-cpu", job, "two experts and the diversity loss", assemble)
 
@@ -105,7 +101,7 @@ def large(job: Found) -> Found:
     n_documents, vocabulary = job["steps"] * job["batch"], encoder.embed_words().num_embeddings
     data = draw_documents(n_documents, job["tokens"], vocabulary, n_labels, encoder.layout, job["tokens"] // 2)
     network = lightxml.Network(encoder, config, n_labels, partition)
-    problem = Problem.prepare(network, lightxml._groups(network, config), data, config.train)
+    problem = Problem.prepare(network, lightxml.groups(network, config), data, config.train)
     words = f"synthetic, {n_labels:,} labels in {partition.n_clusters:,} clusters; {_words(config)}"
     return {"words": words, **_compare(problem, job)}
 
@@ -116,7 +112,7 @@ def _of_recipe(recipe: str, job: Found, how: str, assemble: Assemble) -> Found:
     config: Any = build(type(settings), merge(settings.model_dump(), {"encoder": {"name": job["encoder"]}}))
     corpus = api.read_corpus(job["data"], "train").compact()
     n_documents = min(len(corpus), job["steps"] * config.train.batch_size)
-    rows = np.random.default_rng(_SEED).permutation(len(corpus))[:n_documents]
+    rows = np.random.default_rng(SEED).permutation(len(corpus))[:n_documents]
     encoder, tokenizer = load_encoder(config.encoder)
     some = corpus.take(rows)
     n_labels = corpus.labels.n_labels
@@ -124,51 +120,6 @@ def _of_recipe(recipe: str, job: Found, how: str, assemble: Assemble) -> Found:
     network, groups = assemble(encoder, config, corpus.labels.counts[:n_labels])
     words = f"tate, {n_labels:,} labels, {how}; {_words(config)}"
     return {"words": words, **_compare(Problem.prepare(network, groups, data, config.train), job)}
-
-
-def cut_evenly(n_labels: int, n_clusters: int) -> Partition:
-    """Cut labels, in their order, into clusters of equal size."""
-    return Partition((np.arange(n_labels) * n_clusters // n_labels).astype(np.int32), n_clusters)
-
-
-def draw_documents(
-    n_documents: int, longest: int, vocabulary: int, n_labels: int, layout: TokenLayout, shortest: int
-) -> TrainingData:
-    """Draw documents of random tokens, from `shortest` to `longest` of them, with five random labels each."""
-    random = np.random.default_rng(_SEED)
-    lengths = random.integers(shortest, longest, n_documents, endpoint=True)
-    ids = random.integers(min(1000, vocabulary // 2), vocabulary, int(lengths.sum())).astype(np.int32)
-    tokens = Tokens(ids, np.concatenate([[0], np.cumsum(lengths)]))
-    columns = random.integers(0, n_labels, 5 * n_documents)
-    places = np.arange(0, 5 * n_documents + 1, 5)
-    Y = sp.csr_matrix((np.ones(5 * n_documents, np.float32), columns, places), shape=(n_documents, n_labels))
-    Y.sum_duplicates()
-    return TrainingData(tokens, Y, layout)
-
-
-class Stamps(Progress):
-    """Notes when each step ended, the CPU time spent until then, and the most memory held."""
-
-    def __init__(self) -> None:
-        self.times: list[float] = []
-        self.cpu: list[float] = []
-        self.peak_rss_mb = 0.0
-
-    def step(self, done: int, total: int) -> None:
-        """Note the time first: reading the memory takes some, but the same in every way."""
-        self.times.append(time.perf_counter())
-        self.cpu.append(time.process_time())
-        self.peak_rss_mb = machine.peak_rss_mb()
-
-    @property
-    def ms(self) -> float:
-        """Milliseconds a step, the first not counted."""
-        return 1000 * (self.times[-1] - self.times[0]) / (len(self.times) - 1)
-
-    @property
-    def cpu_ms(self) -> float:
-        """The same of all threads' CPU time, which other processes disturb less."""
-        return 1000 * (self.cpu[-1] - self.cpu[0]) / (len(self.cpu) - 1)
 
 
 def _compare(problem: Problem, job: Found) -> Found:
@@ -251,7 +202,7 @@ def _ours(problem: Problem, stamps: Progress) -> None:
         problem.data,
         problem.config,
         dev=None,
-        seed=_SEED,
+        seed=SEED,
         skips_parameters=True,
         progress=stamps,
     )
@@ -285,7 +236,4 @@ def _words(config: NeuralConfig) -> str:
     return f"up to {config.encoder.max_length} tokens, {config.train.batch_size} documents a step"
 
 
-CASES: dict[str, Callable[[Found], Found]] = {"small": small, "large": large, "aplc": two_bands, "mexml": two_experts}
-
-if __name__ == "__main__":
-    serve(CASES)
+PHASES: dict[str, Callable[[Found], Found]] = {"small": small, "large": large, "aplc": two_bands, "mexml": two_experts}

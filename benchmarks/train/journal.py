@@ -1,7 +1,7 @@
 """The journal of a training run: seconds of each stage, kept on disk beside the model, over all of its sessions.
 
-A run that is killed and gone on with has several sessions; what the killed ones took counts too, up to the last entry.
-A log for whoever waits lies beside it.
+A run that is killed and resumed has several sessions; what the killed ones took counts too, up to the last entry. A log
+is written beside it.
 """
 
 from __future__ import annotations
@@ -12,17 +12,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import peak_rss_mb
+from benchmarks.framework import peak_rss_mb
+from benchmarks.stages import joined_name
 from xmtc.core.progress import Progress
 
 _EVERY = 15  # seconds between two entries of one stage
-_SHORT = {
-    "vectorising": "vectorise",
-    "clustering labels": "cluster",
-    "loading the encoder": "encoder",
-    "tokenizing": "tokenize",
-    "saving": "save",
-}  # stage → its name in results
 
 
 class Journal(Progress):
@@ -45,8 +39,7 @@ class Journal(Progress):
     def stage(self, name: str) -> None:
         """Book the time so far on the stage that ends, and begin the next."""
         self._book()
-        training = name.startswith(("epoch", "training"))
-        self._stage, self._note = "train" if training else _SHORT.get(name, name), ""
+        self._stage, self._note = joined_name(name), ""
         self.say(name)
 
     def step(self, done: int, total: int) -> None:
@@ -93,5 +86,5 @@ class Journal(Progress):
 
 
 def log_of(model: Path) -> Path:
-    """Return where the log of a run lies."""
+    """Return where the log of a run is."""
     return model.with_name(f"{model.name}.log")

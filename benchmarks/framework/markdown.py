@@ -1,7 +1,8 @@
-"""Pieces of Markdown that every section of the page is made of. Knows no set and no method."""
+"""Pieces of Markdown that the sections of the results page are made of. Knows no set and no method."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 SCORES = {  # key of a metric → head of its column
@@ -50,6 +51,21 @@ def code(facts: dict[str, Any]) -> str:
 def hardware(facts: dict[str, Any]) -> str:
     """The machine in one line."""
     return f"{facts['cpu']}, {facts['cores']} cores, {facts['ram_gb']:.0f} GB, {facts['system']}"
+
+
+def ran(facts: dict[str, Any], phases: Iterable[dict[str, Any]]) -> str:
+    """The machine, the code, and how busy others kept the machine while the phases ran."""
+    return f"{hardware(facts)}; {code(facts)}; others took up to {busiest(phases):.2f} cores."
+
+
+def busiest(phases: Iterable[dict[str, Any]]) -> float:
+    """The most cores that other processes took while one of the phases ran."""
+    return max((phase["machine"]["others_cores"] or 0.0 for phase in phases), default=0.0)
+
+
+def gib(megabytes: float) -> str:
+    """10⁶ bytes as GiB."""
+    return f"{1e6 * megabytes / 2**30:.2f}"
 
 
 def memory(train: float, rank: float) -> str:

@@ -1,4 +1,4 @@
-"""The sections of trained recipes and their ensembles on one set, from results/train and results/ensembles.
+"""The section of trained recipes and their ensembles on one set, from results/train and results/ensembles.
 
 A row says what ran: the method and the weights it ran on, never a paper's name for weights that did not run.
 """
@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.store import read_results
-from benchmarks.tables.markdown import SCORES, busy, code, difference, flat, hardware, memory, table
+from benchmarks.framework.markdown import SCORES, busy, code, difference, flat, hardware, memory, table
+from benchmarks.framework.results import read_results
 
 _NO_TRAINING = ("start", "read")  # stages that the time of training leaves out
 Runs = dict[str, dict[str, Any]]
 
 
-def neural_sections(name: str) -> list[str]:
+def describe_set(name: str) -> list[str]:
     """Return the parts of one set: none where nothing was trained."""
     runs, ensembles = _runs(name), read_results(f"ensembles/{name}")
     if not runs:
@@ -27,17 +27,6 @@ def neural_sections(name: str) -> list[str]:
     if any(run["curve"] for run in runs.values()):
         parts += ["#### Epoch by epoch", _curve_table(runs)]
     return [*parts, "#### What was trained", "\n".join(_ran(run) for run in runs.values())]
-
-
-def stale_ensembles(name: str) -> list[str]:
-    """Return, a line each, the ensembles whose members have been run again since."""
-    runs = _runs(name)
-    return [
-        f"{name}: ensemble {ensemble['name']} was made of other rankings; run python -m benchmarks.together {name} "
-        f"{' '.join(ensemble['members'])} again"
-        for ensemble in read_results(f"ensembles/{name}").values()
-        if any(runs.get(member, {}).get("rankings") != kept for member, kept in ensemble["members"].items())
-    ]
 
 
 def _runs(name: str) -> Runs:

@@ -1,7 +1,8 @@
-"""Phases: each timed piece of work runs in a process of its own, so that none inherits another's memory or threads.
+"""Run each timed phase in a process of its own, so that none inherits another's memory or threads.
 
-`run` starts `python -m MODULE PHASE JOB`, a JSON file that says what to do; `serve`, in that process, does it and
-writes what it found beside it. Uses the standard library alone, because the rivals' environments import it too.
+A phase is a function of a job, a dict that JSON can hold, to what was found; a module lists its phases in PHASES. `run`
+starts `python -m benchmarks.framework MODULE PHASE JOB`, JOB being a file; `serve`, in that process, calls the phase
+and writes what it found to another.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import ROOT, Watch, peak_rss_mb
+from benchmarks.framework.machine import ROOT, Watch, peak_rss_mb
 
 Found = dict[str, Any]
+Phase = Callable[[Found], Found]
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,11 @@ class PhaseError(Exception):
 
 
 def run(python: str | Path, module: str, phase: str, job: Mapping[str, Any], limits: Limits) -> Found:
-    """Run one phase when the machine is quiet; return what it found, its peak memory and how busy others were."""
+    """Run one phase of a module when the machine is quiet; return what it found, its peak memory and how busy
+    others were.
+
+    Raises PhaseError, with one line, if the phase fails.
+    """
     threads = str(job["threads"])
     variables = ("XMTC_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
     environment = {**os.environ, **dict.fromkeys(variables, threads)}
@@ -46,16 +53,23 @@ def run(python: str | Path, module: str, phase: str, job: Mapping[str, Any], lim
         asked, answer = Path(folder, "job.json"), Path(folder, "found.json")
         asked.write_text(json.dumps({**job, "answer": str(answer)}))
         with Watch(limits.patience) as watch:
-            _execute([str(python), "-m", module, phase, str(asked)], environment, limits.timeout)
+            _execute(
+                [str(python), "-m", "benchmarks.framework", module, phase, str(asked)], environment, limits.timeout
+            )
         return {**json.loads(answer.read_text()), "machine": watch.found}
 
 
-def serve(phases: Mapping[str, Callable[[Found], Found]]) -> None:
-    """Do the phase that the command line names, in a process started by `run`, and end when that one has."""
+def serve(module: str, phase: str, asked: str) -> None:
+    """Call a phase of a module with the job in a file, in a process started by `run`, and end when that one has."""
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    phase, asked = sys.argv[1:]
     job = json.loads(Path(asked).read_text())
-    found = phases[phase](job)
+    try:
+        found = import_module(module).PHASES[phase](job)
+    except Exception as error:
+        errors = sys.modules.get("xmtc.core.errors")  # not there in the rivals' environments
+        if errors is not None and isinstance(error, errors.XmtcError):
+            sys.exit(str(error))  # the user's fault: the message alone
+        raise
     Path(job["answer"]).write_text(json.dumps({**found, "peak_rss_mb": peak_rss_mb()}))
 
 
