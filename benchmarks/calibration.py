@@ -18,22 +18,23 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import machine, store
-from benchmarks.parts import label_fingerprint, read_parts
-from benchmarks.sets import SETS, data_folder, locate
-from benchmarks.store import read_results, read_scored, write_result
-from benchmarks.tables.markdown import code, table
-from benchmarks.train import work_folder
+from benchmarks.framework import Benchmark, Found, Measured, add_options
+from benchmarks.framework.markdown import code, table
+from benchmarks.framework.results import read_results
+from benchmarks.rankings import read_scored
+from benchmarks.sets import locate, order, work_folder
+from benchmarks.splits import label_fingerprint, read_splits
+from benchmarks.train import read_run
 from xmtc import api
 from xmtc.core.calibration import DEPTH, CurveMethod, calibration_error, fit_calibration, uncalibrated
 from xmtc.core.corpus import Corpus
-from xmtc.core.errors import ConfigError, DataError, XmtcError, nearest
+from xmtc.core.errors import DataError
 from xmtc.core.metrics import BINS, find_right, label_bins
 from xmtc.core.ranking import Ranking
 from xmtc.core.steering import cut
 
+NAME = "calibration"
 LIMITS = {"error": 0.02, "target": 0.9, "precision": [0.88, 0.92]}
-_KIND = "calibration"
 _CHOSEN: CurveMethod = "isotonic"  # the default of `xmtc calibrate`, which the limits are for
 _RESAMPLES = 1000
 _COLUMNS = (
@@ -42,43 +43,20 @@ _COLUMNS = (
 )
 _SAME = {"dev": "dev documents", "test": "test documents", "label_ids": "labels"}
 Run = dict[str, Any]
+_STORED = "stored, scores in half precision"
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Measure the run named on the command line."""
-    parser = argparse.ArgumentParser(prog="benchmarks.calibration", description="Calibrate on dev, measure on test.")
-    parser.add_argument("set", metavar="SET")
-    parser.add_argument("name", metavar="NAME", help="name of a result in results/train/SET")
-    parser.add_argument("--data", help="folder of the data sets (default: $XMTC_DATA, else ../shared/data)")
-    parser.add_argument("--work", help="folder of the models (default: $XMTC_CACHE/benchmarks)")
-    options = parser.parse_args(arguments)
-    try:
-        run = _read_run(options.set, options.name)
-        with locate(options.set, data_folder(options.data)) as folder:
-            result = measure(run, folder, work_folder(options.work) / options.set / options.name)
-    except XmtcError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    path = write_result(f"{_KIND}/{options.set}", options.name, result)
-    error, held = result["error"][_CHOSEN]["all"], result["threshold"][_CHOSEN]
-    print(
-        f"{options.set}: {result['title']}: error {result['error']['score']['all']:.4f} before, {error:.4f} after; "
-        f"precision {100 * held['precision']:.2f} % of {held['pairs']:,} pairs on test → {path.name}"
-    )
-    return 0 if result["fits"] else 1
-
-
-def measure(run: Run, folder: Path, model: Path) -> dict[str, Any]:
+def measure(run: Run, folder: Path, model: Path) -> Found:
     """Calibrate on dev by every method, and measure on test."""
-    parts, test = read_parts(folder), api.read_corpus(folder, "test")
-    labels = parts.train.labels
-    found = {"dev": parts.dev.fingerprint(), "test": test.fingerprint(), "label_ids": label_fingerprint(labels)}
+    own, test = read_splits(folder), api.read_corpus(folder, "test")
+    labels = own.train.labels
+    found = {"dev": own.dev.fingerprint(), "test": test.fingerprint(), "label_ids": label_fingerprint(labels)}
     for key, what in _SAME.items():
         if found[key] != run["data"][key]:
             raise DataError(f"{run['name']} ran on another {run['set']}: its {what} differ; run benchmarks.train again")
-    dev_ranking, source = _rank(run, "dev", parts.dev, model)
+    dev_ranking, source = _rank(run, "dev", own.dev, model)
     test_ranking, _ = _rank(run, "test", test, model)
-    dev, test = parts.dev.align(labels), test.align(labels)
+    dev, test = own.dev.align(labels), test.align(labels)
     right = find_right(test_ranking, test.Y)
     errors = {"score": _errors(test_ranking, np.clip(test_ranking.scores, 0, 1), right, test)}
     thresholds = {}
@@ -87,14 +65,14 @@ def measure(run: Run, folder: Path, model: Path) -> dict[str, Any]:
         ranking = calibration.apply(test_ranking, test.labels)
         assert ranking.probabilities is not None
         errors[method] = _errors(ranking, ranking.probabilities, right, test)
-        chosen = calibration.thresholds.find(f"precision={LIMITS['target']}", DEPTH)
+        chosen = calibration.tradeoff.find(f"precision={LIMITS['target']}", DEPTH)
         on_dev = {"dev_precision": chosen.precision, "dev_recall": chosen.recall}
         thresholds[method] = {"value": chosen.value, **on_dev, **_held(ranking, chosen.value, test)}
     low, high = LIMITS["precision"]
     given = test_ranking.labels >= 0
     bins = label_bins(test.labels)[test_ranking.labels[given]]
     return {
-        "facts": machine.facts(1, 0, ("xmtc", "numpy", "scipy")),
+        "facts": BENCHMARK.facts(1),
         **{key: run[key] for key in ("set", "name", "title")},
         "rankings": source,
         "sizes": {"dev": len(dev), "test": len(test), "depth": DEPTH},
@@ -107,13 +85,9 @@ def measure(run: Run, folder: Path, model: Path) -> dict[str, Any]:
     }
 
 
-def section() -> list[str]:
-    """Return the parts of a page on this; none before it was measured."""
-    stored = {path.name for path in (store.RESULTS / _KIND).glob("*")}
-    names = [name for name in SETS if name in stored] + sorted(stored - {*SETS})
-    results = [result for name in names for result in read_results(f"{_KIND}/{name}").values()]
-    if not results:
-        return []
+def describe(found: dict[str, Found]) -> list[str]:
+    """Return the section of the page, from the results of all runs."""
+    results = sorted(found.values(), key=lambda result: order(result["set"]))
     errors = [row for result in results for row in _error_rows(result)]
     outside = [f"{result['set']}/{result['name']}" for result in results if not result["fits"]]
     low, high = (f"{100 * end:.0f}" for end in LIMITS["precision"])
@@ -168,23 +142,15 @@ def _listed(names: list[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _read_run(name: str, who: str) -> Run:
-    stored = read_results(f"train/{name}")
-    if who not in stored:
-        hint = nearest(who, stored) or f" Known: {', '.join(stored) or 'none; run benchmarks.train first'}."
-        raise ConfigError(f"no run {who!r} on {name}.{hint}")
-    return stored[who]
-
-
 def _rank(run: Run, split: str, corpus: Corpus, model: Path) -> tuple[Ranking, str]:
     """A ranking deep enough, and where it comes from: the results, or the model."""
     stored = run["rankings"][split]
     found = read_scored(run["set"], f"{run['name']}.{split}", stored["sha256"])
     if found is not None and (found.k >= DEPTH or found.k >= run["data"]["labels"]):
-        return found.top(DEPTH), "stored, scores in half precision"
+        return found.top(DEPTH), _STORED
     if not model.is_dir():
         raise DataError(
-            f"no {split} ranking of {run['name']} with {DEPTH} labels is stored, and no model lies in {model}"
+            f"no {split} ranking of {run['name']} with {DEPTH} labels is stored, and there is no model in {model}"
         )
     return api.rank_corpus(uncalibrated(api.load(model)), corpus, DEPTH), "by the model"
 
@@ -216,5 +182,48 @@ def _held(ranking: Ranking, threshold: float, test: Corpus) -> dict[str, Any]:
     }
 
 
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("set", metavar="SET")
+    parser.add_argument("name", metavar="NAME", help="name of a result in results/train/SET")
+    add_options(parser, "data", "work")
+
+
+def _measured(options: argparse.Namespace) -> Measured:
+    run = read_run(options.set, options.name)
+    with locate(options.set, options.data) as folder:
+        result = measure(run, folder, work_folder(options.work) / options.set / options.name)
+    yield f"{NAME}/{options.set}/{options.name}", result
+
+
+def _summary(result: Found) -> str:
+    error, held = result["error"][_CHOSEN]["all"], result["threshold"][_CHOSEN]
+    return (
+        f"{_who(result)}: error {result['error']['score']['all']:.4f} before, {error:.4f} after; "
+        f"precision {100 * held['precision']:.2f} % of {held['pairs']:,} pairs on test"
+    )
+
+
+def _rankings(name: str) -> dict[str, str]:
+    runs = read_results(f"train/{name}")
+    return {
+        f"{who}.{split}": stored["sha256"]
+        for who, result in read_results(f"{NAME}/{name}").items()
+        if result["rankings"] == _STORED
+        for split, stored in runs[who]["rankings"].items()
+    }
+
+
+BENCHMARK = Benchmark(
+    name=NAME,
+    about="Calibrate on dev, measure on test.",
+    packages=("xmtc", "numpy", "scipy"),
+    arguments=_add_arguments,
+    measure=_measured,
+    summary=_summary,
+    holds=lambda result: result["fits"],
+    describe=describe,
+    rankings=_rankings,
+)
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

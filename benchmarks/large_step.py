@@ -11,18 +11,25 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
 
-from benchmarks import machine
-from benchmarks.process import Found, Limits, PhaseError, run
-from benchmarks.store import read_result, write_result
-from benchmarks.tables.markdown import code, hardware, table
+import numpy as np
+
+from benchmarks.framework import Benchmark, Clock, Found, Limits, Measured, add_options, at_least, limits_of
+from benchmarks.framework.markdown import gib, ran, table
+from benchmarks.training_steps import Stamps, cut_evenly, draw_documents
+from xmtc.core.config import build
+
+if TYPE_CHECKING:  # torch is loaded by the phases alone: the page needs none
+    from xmtc.methods.lightxml import method as lightxml
+    from xmtc.neural.trainer import TrainingData
 
 NAME = "large_step"
 LIMIT_GIB = 8.0  # a training step must fit
-PHASES = ("row_sparse", "halves", "dense", "saving", "predict")
-_MODULE = "benchmarks.large_step_run"
-_PACKAGES = ("xmtc", "torch", "transformers", "accelerate", "numpy")
 _SIZES = {
     "labels": 670_000,
     "clusters": 8_192,
@@ -34,29 +41,10 @@ _SIZES = {
 }
 
 
-def main() -> int:
-    """Measure all phases."""
-    parser = argparse.ArgumentParser(description="Measure one step of LightXML at 670,000 labels.")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=3, help="steps of a run, the first not timed (2 or more)")
-    parser.add_argument("--patience", type=float, default=60, help="seconds to wait for a quiet machine at most")
-    options = parser.parse_args()
-    if options.steps < 2:
-        parser.error("--steps must be 2 or more")
-    try:
-        result = measure({**_SIZES, "steps": options.steps, "threads": options.threads}, Limits(3600, options.patience))
-    except PhaseError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    write_result(".", NAME, result)
-    print("\n\n".join(section()))
-    return 0 if result["fits"] or result["fits_in_two"] else 1
-
-
-def measure(job: Found, limits: Limits) -> dict[str, Any]:
+def measure(job: Found, limits: Limits) -> Found:
     """Run all phases and return what they found."""
-    facts = machine.facts(job["threads"], 0, _PACKAGES)
-    found = {phase: run(sys.executable, _MODULE, phase, job, limits) for phase in PHASES}
+    facts = BENCHMARK.facts(job["threads"])
+    found = BENCHMARK.run_all(job, limits)
     whole, halves = (found[phase]["step_peak_rss_mb"] for phase in ("row_sparse", "halves"))
     predict = found["predict"]["peak_rss_mb"]
     return {
@@ -69,13 +57,111 @@ def measure(job: Found, limits: Limits) -> dict[str, Any]:
     }
 
 
-def section() -> list[str]:
-    """Return the parts of a page on this; none before it was measured."""
-    result = read_result(".", NAME)
-    if result is None:
-        return []
+def row_sparse(job: Found) -> Found:
+    """A few steps; the label table is updated in the rows that a step touched."""
+    return _train(job)
+
+
+def halves(job: Found) -> Found:
+    """The same, each batch worked through in two parts (train.accumulate = 2)."""
+    return _train(job, accumulate=2)
+
+
+def dense(job: Found) -> Found:
+    """A few steps; plain AdamW on the label table."""
+    return _train(job, dense_table=True)
+
+
+def saving(job: Found) -> Found:
+    """A run with all that one has: dev, the best epoch's copy, a checkpoint; and what was foretold of it."""
+    from xmtc.methods.lightxml import method as lightxml
+    from xmtc.neural.plan import plan_training
+
+    config, network, data = _build(job)
+    size = lightxml.head_size(config, network.width, job["labels"], cut_evenly(job["labels"], job["clusters"]))
+    plan = plan_training(network.encoder, 1, size, data.inputs.tokens.lengths, config.train)
+    with tempfile.TemporaryDirectory() as folder:
+        _fit(network, config, data, Stamps(), dev=(data.inputs, lambda ranking: 0.0), partial=Path(folder, "partial"))
+    return {"plan": {**asdict(plan), "memory": plan.memory}}
+
+
+def predict(job: Found) -> Found:
+    """Rank one batch, and one document of it."""
+    import torch
+
+    _, network, data = _build(job)
+    network.eval()
+    batch, one = (data.inputs.collate(np.arange(n)) for n in (job["batch"], 1))
+    with torch.inference_mode():
+        network.rank(batch, 5)
+        together, alone = (median(_time(network, documents) for _ in range(5)) for documents in (batch, one))
+    return {"batch_seconds": together, "one_seconds": alone}
+
+
+def _time(network: lightxml.LightxmlNetwork, documents: Any) -> float:
+    with Clock() as clock:
+        network.rank(documents, 5)
+    return clock.seconds
+
+
+def _train(job: Found, dense_table: bool = False, accumulate: int = 1) -> Found:
+    config, network, data = _build(job, dense_table, accumulate)
+    stamps = Stamps()
+    _fit(network, config, data, stamps)
+    return {
+        "parameters": sum(parameter.numel() for parameter in network.parameters()),
+        "step_seconds": median(np.diff(stamps.times).tolist()),
+        "step_peak_rss_mb": stamps.peak_rss_mb,  # after the last step; the end of a run copies the weights once more
+    }
+
+
+def _fit(
+    network: lightxml.LightxmlNetwork, config: lightxml.LightxmlConfig, data: TrainingData, stamps: Stamps, **more: Any
+) -> None:
+    from xmtc.methods.lightxml import method as lightxml
+    from xmtc.neural.trainer import fit
+
+    groups = lightxml.groups(network, config)
+    given: dict[str, Any] = {"dev": None, **more}
+    fit(network, groups, data, config.train, seed=0, skips_parameters=True, progress=stamps, **given)
+
+
+def _build(
+    job: Found, dense_table: bool = False, accumulate: int = 1
+) -> tuple[lightxml.LightxmlConfig, lightxml.LightxmlNetwork, TrainingData]:
+    import torch
+    from transformers import BertConfig, BertModel
+
+    from xmtc.methods.lightxml import method as lightxml
+    from xmtc.neural.encoder import Encoder, TokenLayout
+
+    layout = TokenLayout(pad_id=0, pad_left=False, cls_last=False, segments=True, cls_segment=0, pad_segment=0)
+    config = build(
+        lightxml.LightxmlConfig,
+        {
+            "encoder": {"max_length": job["tokens"]},
+            "head": {
+                "mode": "large",
+                "bottleneck": job["bottleneck"],
+                "shortlist": job["shortlist"],
+                "dense_table": dense_table,
+            },
+            "train": {"epochs": 1, "batch_size": job["batch"], "accumulate": accumulate},
+        },
+    )
+    torch.manual_seed(0)
+    settings = BertConfig(**job["bert"])
+    encoder = Encoder(BertModel(settings, add_pooling_layer=False), layout)
+    n_documents, n_labels, tokens = job["steps"] * job["batch"], job["labels"], job["tokens"]
+    data = draw_documents(n_documents, tokens, settings.vocab_size, n_labels, layout, shortest=tokens)
+    return config, lightxml.LightxmlNetwork(encoder, config, n_labels, cut_evenly(n_labels, job["clusters"])), data
+
+
+def describe(result: Found) -> list[str]:
+    """Return the section of the page."""
     facts, sizes, phases = result["facts"], result["sizes"], result["phases"]
     plan = phases["saving"]["plan"]
+    planned = {part: gib(plan[part] / 1e6) for part in ("memory", "encoder", "head", "activations")}
     whole = phases["saving"]["peak_rss_mb"]
     rows = [
         ("one step, row-sparse table", phases["row_sparse"]["step_seconds"], phases["row_sparse"]["step_peak_rss_mb"]),
@@ -89,26 +175,42 @@ def section() -> list[str]:
         ),
         ("prediction, one document", phases["predict"]["one_seconds"], phases["predict"]["peak_rss_mb"]),
     ]
-    cells = [[name, "–" if seconds is None else f"{seconds:.2f}", _gib(1e6 * peak)] for name, seconds, peak in rows]
-    busy = max((phase["machine"]["others_cores"] or 0.0 for phase in phases.values()), default=0.0)
+    cells = [[name, "–" if seconds is None else f"{seconds:.2f}", gib(peak)] for name, seconds, peak in rows]
     return [
         f"## One step at {sizes['labels']:,} labels",
         f"LightXML with random weights of BERT-base's size ({plan['parameters'] / 1e6:,.0f} million parameters with "
         f"the head), {sizes['labels']:,} labels in {sizes['clusters']:,} clusters, of which "
         f"{sizes['shortlist']} are ranked, bottleneck {sizes['bottleneck']}, {sizes['batch']} documents of "
-        f"{sizes['tokens']} tokens a step. {hardware(facts)}; {code(facts)}; others took up to {busy:.2f} cores.",
+        f"{sizes['tokens']} tokens a step. {ran(facts, phases.values())}",
         table(["", "seconds", "peak memory, GiB"], cells),
         f"A training step and a prediction {'fit' if result['fits'] else 'do not fit'} {result['limit_gib']:.0f} GiB"
         f"{'; in two parts (train.accumulate=2) they do' if result['fits_in_two'] and not result['fits'] else ''}. "
-        f"The plan that a run tells beforehand said {_gib(plan['memory'])} GiB for the whole run (encoder "
-        f"{_gib(plan['encoder'])}, head {_gib(plan['head'])}, activations {_gib(plan['activations'])}); it took "
-        f"{_gib(1e6 * whole)} GiB. Plan / taken: {plan['memory'] / (1e6 * whole):.2f}.",
+        f"The plan that a run tells beforehand said {planned['memory']} GiB for the whole run (encoder "
+        f"{planned['encoder']}, head {planned['head']}, activations {planned['activations']}); it took "
+        f"{gib(whole)} GiB. Plan / taken: {plan['memory'] / (1e6 * whole):.2f}.",
     ]
 
 
-def _gib(n_bytes: float) -> str:
-    return f"{n_bytes / 2**30:.2f}"
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--steps", type=at_least(2), default=3, help="steps of a run, the first not timed")
+    add_options(parser, threads=2, timeout=3600, patience=60)
 
+
+def _measured(options: argparse.Namespace) -> Measured:
+    yield NAME, measure({**_SIZES, "steps": options.steps, "threads": options.threads}, limits_of(options))
+
+
+PHASES = {"row_sparse": row_sparse, "halves": halves, "dense": dense, "saving": saving, "predict": predict}
+BENCHMARK = Benchmark(
+    name=NAME,
+    about="Measure one step of LightXML at 670,000 labels.",
+    phases=PHASES,
+    packages=("xmtc", "torch", "transformers", "accelerate", "numpy"),
+    arguments=_add_arguments,
+    measure=_measured,
+    holds=lambda result: result["fits"] or result["fits_in_two"],
+    describe=describe,
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

@@ -11,51 +11,31 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine
-from benchmarks.process import Limits, PhaseError, run
-from benchmarks.sets import SETS, about, data_folder, locate
-from benchmarks.store import write_result
-from xmtc.core.errors import XmtcError
+from benchmarks.framework import Benchmark, Clock, Found, Limits, Measured, add_options, folder_mb, limits_of
+from benchmarks.framework.markdown import SCORES, busy, code, difference, flat, hardware, memory, table
+from benchmarks.framework.results import read_result
+from benchmarks.rankings import OURS, WIDTH, write_top
+from benchmarks.scoring import Truth
+from benchmarks.sets import SETS, about, locate
+from benchmarks.stages import Stages
+from xmtc import api
+from xmtc.core.corpus import Corpus
 
-_PACKAGES = ("xmtc", "numpy", "scipy", "numba", "llvmlite")
-
-
-def main() -> int:
-    """Run the sets named on the command line."""
-    options = read_options(argparse.ArgumentParser(description="Train, rank and score xmtc's linear method."))
-    for name in options.sets:
-        try:
-            with locate(name, data_folder(options.data)) as folder:
-                result = measure(name, folder, options.threads, options.seed, Limits(options.timeout, options.patience))
-        except (XmtcError, PhaseError) as error:
-            print(f"error: {name}: {error}", file=sys.stderr)
-            return 2
-        path = write_result("linear", name, result)
-        scores = result["reports"]["known"]["metrics"]
-        print(f"{name}: P@1 {scores['P@1']:.2f}, P@5 {scores['P@5']:.2f} → {path.relative_to(machine.ROOT)}")
-    return 0
+NAME = METHOD = "linear"
 
 
-def read_options(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """Add what all runs have in common to a command line, and read it."""
+def add_set_options(parser: argparse.ArgumentParser) -> None:
+    """Add what all runs on several sets have in common to a command line."""
     parser.add_argument("sets", nargs="+", metavar="SET", help=f"one or more of {', '.join(SETS)}")
-    parser.add_argument("--data", help="folder of the data sets (default: $XMTC_DATA, else ../shared/data)")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--timeout", type=float, default=900, help="seconds that one phase may take")
-    parser.add_argument("--patience", type=float, default=60, help="seconds to wait for a quiet machine at most")
-    return parser.parse_args()
+    add_options(parser, "data", threads=2, seed=0, timeout=900, patience=60)
 
 
-def measure(name: str, folder: Path, threads: int, seed: int, limits: Limits) -> dict[str, Any]:
+def measure(name: str, folder: Path, threads: int, seed: int, limits: Limits) -> Found:
     """Train and rank one set, each in its own process, and return all that was found."""
-    facts = machine.facts(threads, seed, _PACKAGES)
+    facts = BENCHMARK.facts(threads, seed)
     with tempfile.TemporaryDirectory() as scratch:
         job = {"set": name, "data": str(folder), "model": f"{scratch}/model", "threads": threads, "seed": seed}
-        found = {
-            phase: run(sys.executable, "benchmarks.linear_run", phase, job, limits)
-            for phase in ("warm_up", "train", "rank")
-        }
+        found = BENCHMARK.run_all(job, limits)
     train, rank = found["train"], found["rank"]
     return {
         "set": name,
@@ -80,5 +60,191 @@ def measure(name: str, folder: Path, threads: int, seed: int, limits: Limits) ->
     }
 
 
+def warm_up(job: Found) -> Found:
+    """Compile the kernels into numba's cache on disk, or load them from there."""
+    rows = range(400)
+    texts = [" ".join(f"word{i * j % 97}" for j in range(1, 20)) for i in rows]
+    model = api.train(Corpus.from_lists(texts, [[i % 150, i % 7 + 200] for i in rows]), METHOD)
+    model.rank(texts, WIDTH)
+    return {}
+
+
+def train(job: Found) -> Found:
+    """Read the train split, train with the default settings, save."""
+    with Clock() as kernels:
+        warm_up(job)
+    with Clock() as read:
+        corpus = api.read_corpus(job["data"], "train")
+    stages = Stages()
+    model = api.train(corpus, METHOD, seed=job["seed"], progress=stages)
+    stages.stage("save")
+    model.save(job["model"])
+    stages.stage("")
+    return {
+        "seconds": {"kernels": kernels.seconds, "read": read.seconds, **stages.seconds},
+        "config": model.manifest.config,
+        "data": {"train": model.manifest.data, "documents": len(corpus), "labels": model.manifest.n_labels},
+        "model_mb": folder_mb(job["model"]),
+    }
+
+
+def rank(job: Found) -> Found:
+    """Load the model, rank the test split, store the ranking and score it against both truths."""
+    with Clock() as read:
+        corpus = api.read_corpus(job["data"], "test")
+    with Clock() as load:
+        model = api.load(job["model"])
+    with Clock() as first:
+        api.rank_corpus(model, corpus.take([0]), WIDTH)
+    with Clock() as every:
+        ranking = api.rank_corpus(model, corpus, WIDTH)
+    return {
+        "seconds": {"read": read.seconds, "load": load.seconds, "first": first.seconds, "rank": every.seconds},
+        "documents_per_second": len(corpus) / every.seconds,
+        "data": {"test": corpus.fingerprint(), "documents": len(corpus)},
+        "ranking": write_top(job["set"], OURS, ranking.labels),
+        "reports": Truth.of_model(model, corpus).reports(ranking),
+    }
+
+
+def describe_set(name: str) -> list[str]:
+    """Return the parts of a set's section on xmtc's linear method and its rivals; none where it was not run."""
+    linear = read_result(f"{NAME}/{name}")
+    if linear is None:
+        return []
+    rivals = (read_result(f"peers/{name}") or {"rivals": {}})["rivals"]
+    data, known = linear["data"], linear["reports"]["known"]
+    bins = known["labels_in_bin"]
+    parts = [
+        f"{data['train_documents']:,} training documents, {data['test_documents']:,} test documents, "
+        f"{data['labels']:,} labels. Known truth: {known['n']:,} test documents; labels in it: {bins['few']:,} few, "
+        f"{bins['medium']:,} medium, {bins['many']:,} many.",
+        _score_table(linear, rivals),
+    ]
+    failed = {rival: record for rival, record in rivals.items() if "error" in record}
+    if failed:
+        parts.append("\n".join(f"- {record['title']} failed: {record['error']}" for record in failed.values()))
+    compared = [record for record in rivals.values() if "differences" in record]
+    if compared:
+        parts += ["### xmtc linear − rival", _difference_table(compared)]
+    for record in compared:
+        if "beside" in record:
+            beside = record["beside"]
+            rows = [[SCORES.get(key, key), difference(found)] for key, found in beside["differences"].items()]
+            fewer = linear["data"]["train_documents"] - beside["documents"]
+            parts += [f"### xmtc {beside['run']} − rival", table([beside["title"] + " −", record["title"]], rows)]
+            if fewer:
+                parts.append(f"Its dev documents, {fewer:,}, were held out of train; the rival trained on all.")
+    parts += ["### xmtc linear, both truths", _interval_table(linear), "### What ran", _what_ran(linear, rivals)]
+    return parts
+
+
+def _score_table(linear: dict[str, Any], rivals: dict[str, Any]) -> str:
+    rows = [("xmtc linear", linear["reports"]["known"]["metrics"], _training_seconds(linear), linear["model_mb"])]
+    rows += [
+        (record["title"], record["metrics"], record["train"]["seconds"], record["train"]["model_mb"])
+        for record in rivals.values()
+        if "metrics" in record
+    ]
+    return table(
+        ["known truth", *SCORES.values(), "train s", "MB"],
+        [
+            [title, *(f"{scores[key]:.2f}" for key in SCORES), f"{seconds:.1f}", f"{size:.1f}"]
+            for title, scores, seconds, size in rows
+        ],
+    )
+
+
+def _difference_table(compared: list[dict[str, Any]]) -> str:
+    """One row a score, one column a rival."""
+    keys = list(compared[0]["differences"])
+    return table(
+        ["", *(record["title"] for record in compared)],
+        [[SCORES.get(key, key), *(difference(record["differences"][key]) for record in compared)] for key in keys],
+    )
+
+
+def _interval_table(linear: dict[str, Any]) -> str:
+    reports = linear["reports"]
+    rows = []
+    for key, head in SCORES.items():
+        cells = []
+        for mode in ("known", "all"):
+            low, high = reports[mode]["intervals"][key]
+            cells.append(f"{reports[mode]['metrics'][key]:.2f} [{low:.2f}, {high:.2f}]")
+        rows.append([head, *cells])
+    return table(["", *(f"{mode}, {reports[mode]['n']:,} documents" for mode in ("known", "all"))], rows)
+
+
+def _what_ran(linear: dict[str, Any], rivals: dict[str, Any]) -> str:
+    here = hardware(linear["facts"])
+    lines = [f"- Machine: {here}.", _ran_ours(linear), *(_ran_rival(record, here) for record in rivals.values())]
+    if "versions" in linear["data"]:
+        packages = ", ".join(f"{package} {version}" for package, version in linear["data"]["versions"].items())
+        lines.append(f"- Data: sha256 {linear['data']['sha256']}, made from {packages}.")
+    return "\n".join(lines)
+
+
+def _ran_ours(linear: dict[str, Any]) -> str:
+    train, rank = (
+        ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in linear["seconds"][phase].items())
+        for phase in ("train", "rank")
+    )
+    peak, machine = linear["peak_rss_mb"], linear["machine"]
+    return (
+        f"- xmtc linear: {code(linear['facts'])}; {flat(linear['config'])}. Seconds of training: {train}; of ranking "
+        f"from text: {rank} ({linear['documents_per_second']:,.0f} documents/s). "
+        f"{memory(peak['train'], peak['rank'])} {busy(machine['train'], machine['rank'])}"
+    )
+
+
+def _ran_rival(record: dict[str, Any], here: str) -> str:
+    line = f"- {record['title']}: {code(record['facts'])}; "
+    line += f"{flat(record['settings'])}; all else its defaults." if record["settings"] else "its defaults."
+    if hardware(record["facts"]) != here:
+        line += f" On another machine: {hardware(record['facts'])}."
+    if "metrics" in record:
+        train, rank = record["train"], record["predict"]
+        line += (
+            f" Seconds of training: {train['seconds']:.1f}; of ranking: {rank['seconds']:.1f}. "
+            f"{memory(train['peak_rss_mb'], rank['peak_rss_mb'])} {busy(train['machine'], rank['machine'])}"
+        )
+    return " ".join([line, *(f"Note: {note}." for note in record["notes"])])
+
+
+def _training_seconds(linear: dict[str, Any]) -> float:
+    """From the matrix to the model on disk, which is what the rivals' time is too."""
+    return float(sum(linear["seconds"]["train"][stage] for stage in ("cluster", "train", "save")))
+
+
+def _measured(options: argparse.Namespace) -> Measured:
+    for name in options.sets:
+        with locate(name, options.data) as folder:
+            yield f"{NAME}/{name}", measure(name, folder, options.threads, options.seed, limits_of(options))
+
+
+def _summary(result: Found) -> str:
+    scores = result["reports"]["known"]["metrics"]
+    return f"{result['set']}: P@1 {scores['P@1']:.2f}, P@5 {scores['P@5']:.2f}"
+
+
+def _rankings(name: str) -> dict[str, str]:
+    result = read_result(f"{NAME}/{name}")
+    return {} if result is None else {OURS: result["ranking"]["sha256"]}
+
+
+PHASES = {"warm_up": warm_up, "train": train, "rank": rank}
+BENCHMARK = Benchmark(
+    name=NAME,
+    about="Train, rank and score xmtc's linear method.",
+    phases=PHASES,
+    packages=("xmtc", "numpy", "scipy", "numba", "llvmlite"),
+    arguments=add_set_options,
+    measure=_measured,
+    summary=_summary,
+    describe_set=describe_set,
+    rankings=_rankings,
+)
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

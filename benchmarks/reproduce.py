@@ -5,7 +5,7 @@
 For those who have the published data and a GPU. DIR is the set's folder, in any layout that `xmtc inspect` knows. Its
 sizes are checked against the paper's before anything is trained; then recipes/<method>/<set>.toml is trained and scored
 against both truths, and the paper's figures stand beside ours. Where the paper and its authors' code differ there are
-<set>-paper.toml, which is taken, and <set>-repo.toml, which --recipe names. What a paper published lies in
+<set>-paper.toml, which is taken, and <set>-repo.toml, which --recipe names. What a paper published is in
 published/<method>.toml: another method needs such a file and its recipes, and nothing here.
 """
 
@@ -20,14 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.process import Limits, PhaseError
-from benchmarks.store import write_result
-from benchmarks.train import add_run_options, measure, shown, title, work_folder
+from benchmarks.framework import Benchmark, Found, Measured, limits_of
+from benchmarks.models import title
+from benchmarks.sets import work_folder
+from benchmarks.train import INTERRUPTED, add_run_options, measure, shown
 from xmtc import api
 from xmtc.core.config import Settings, build, read_toml
 from xmtc.core.corpus import Corpus
-from xmtc.core.errors import ConfigError, XmtcError, nearest
+from xmtc.core.errors import ConfigError, DataError, nearest
 
+NAME = "reproduce"
 _PUBLISHED = Path(__file__).parent / "published"
 
 
@@ -55,50 +57,6 @@ class Published(Settings):
     title: str
     sizes: str  # the table of data sets
     sets: dict[str, PublishedSet]
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Repeat the experiment named on the command line."""
-    options = _read_options(arguments)
-    try:
-        published = read_published(options.published or _published_path(options.method))
-        if options.set not in published.sets:
-            hint = nearest(options.set, published.sets) or f" Known: {', '.join(published.sets)}."
-            raise ConfigError(f"no set {options.set!r} in what {published.title} published.{hint}")
-        recipe = options.recipe or _choose_recipe(options.method, options.set)
-        method, settings = api.read_settings(options.method, None, recipe)
-        _find_encoder(settings)
-        told, wrong = check_sizes(Path(options.data), published.sets[options.set], published.sizes)
-        print("\n".join([*told, *(f"error: {line}" for line in wrong)]), file=sys.stderr, flush=True)
-        if wrong and not options.anyway:
-            return 2
-        name = f"{method}-{_variant(options.set, recipe)}-{options.seed}"
-        with tempfile.TemporaryDirectory() as ranked:
-            job = {
-                "data": str(Path(options.data).absolute()),
-                "model": str(work_folder(options.work) / "reproduce" / name),
-                "method": method,
-                "config": settings.model_dump(mode="json"),
-                "seed": options.seed,
-                "threads": options.threads,
-                "resume": options.resume,
-                "ranked": ranked,
-                "hold_out": False,
-            }
-            result = measure(job, Limits(options.timeout, options.patience))
-    except (XmtcError, PhaseError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
-        return 130
-    result |= {"set": options.set, "name": name, "recipe": shown(recipe)}
-    result |= {"title": title(result), "sizes": told, "sizes_that_differ": wrong}
-    result["published"] = _beside(published.sets[options.set].results, result["reports"])
-    path = write_result("reproduce", name, result)
-    print(_table(published.title, result))
-    print(f"→ {path.name}")
-    return 0
 
 
 def read_published(path: str | Path) -> Published:
@@ -132,21 +90,6 @@ def check_sizes(folder: Path, published: PublishedSet, table: str) -> tuple[list
             f"labels: {of_train:,} in train and {of_both:,} in train and test here, {published.labels:,} in {source}"
         )
     return right, wrong
-
-
-def _read_options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="benchmarks.reproduce", description="Repeat a paper's experiment.")
-    parser.add_argument("method", metavar="METHOD", help="such as lightxml")
-    parser.add_argument("set", metavar="SET", help="eurlex-4k, amazoncat-13k, wiki10-31k, wiki-500k or amazon-670k")
-    parser.add_argument("--data", required=True, help="folder of the set")
-    parser.add_argument(
-        "--recipe", metavar="PATH", help="name or path of a recipe (default: METHOD/SET, else METHOD/SET-paper)"
-    )
-    parser.add_argument("--published", metavar="PATH", help="what the paper says (default: published/METHOD.toml)")
-    parser.add_argument("--anyway", action="store_true", help="train even if the sizes are not the paper's")
-    add_run_options(parser)
-    parser.set_defaults(timeout=14 * 24 * 3600, patience=0)
-    return parser.parse_args(arguments)
 
 
 def _published_path(method: str) -> Path:
@@ -209,7 +152,7 @@ def _beside(rows: list[Row], reports: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _table(paper: str, result: dict[str, Any]) -> str:
+def _table(paper: str, result: Found) -> str:
     """What ran, beside what the paper says."""
     keys = list(dict.fromkeys(key for row in result["published"] for key in row["scores"]))
     lines = [("", *keys)]
@@ -228,5 +171,59 @@ def _cell(scores: dict[str, float], key: str, sign: str = "") -> str:
     return f"{scores[key]:{sign}.2f}" if key in scores else "–"
 
 
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("method", metavar="METHOD", help="such as lightxml")
+    parser.add_argument("set", metavar="SET", help="eurlex-4k, amazoncat-13k, wiki10-31k, wiki-500k or amazon-670k")
+    parser.add_argument("--data", required=True, help="folder of the set")
+    parser.add_argument(
+        "--recipe", metavar="PATH", help="name or path of a recipe (default: METHOD/SET, else METHOD/SET-paper)"
+    )
+    parser.add_argument("--published", metavar="PATH", help="what the paper says (default: published/METHOD.toml)")
+    parser.add_argument("--anyway", action="store_true", help="train even if the sizes are not the paper's")
+    add_run_options(parser, timeout=14 * 24 * 3600, patience=0)
+
+
+def _measured(options: argparse.Namespace) -> Measured:
+    published = read_published(options.published or _published_path(options.method))
+    if options.set not in published.sets:
+        hint = nearest(options.set, published.sets) or f" Known: {', '.join(published.sets)}."
+        raise ConfigError(f"no set {options.set!r} in what {published.title} published.{hint}")
+    recipe = options.recipe or _choose_recipe(options.method, options.set)
+    method, settings = api.read_settings(options.method, None, recipe)
+    _find_encoder(settings)
+    told, wrong = check_sizes(Path(options.data), published.sets[options.set], published.sizes)
+    lines = [*told, *(f"error: {line}" for line in wrong if options.anyway)]
+    print("\n".join(lines), file=sys.stderr, flush=True)
+    if wrong and not options.anyway:
+        raise DataError("\n".join(wrong))
+    name = f"{method}-{_variant(options.set, recipe)}-{options.seed}"
+    with tempfile.TemporaryDirectory() as ranked:
+        job = {
+            "data": str(Path(options.data).absolute()),
+            "model": str(work_folder(options.work) / NAME / name),
+            "method": method,
+            "config": settings.model_dump(mode="json"),
+            "seed": options.seed,
+            "threads": options.threads,
+            "resume": options.resume,
+            "ranked": ranked,
+            "hold_out": False,
+        }
+        result = measure(job, limits_of(options))
+    result |= {"set": options.set, "name": name, "recipe": shown(recipe), "paper": published.title}
+    result |= {"title": title(result), "sizes": told, "sizes_that_differ": wrong}
+    result["published"] = _beside(published.sets[options.set].results, result["reports"])
+    yield f"{NAME}/{name}", result
+
+
+BENCHMARK = Benchmark(
+    name=NAME,
+    about="Repeat a paper's experiment.",
+    arguments=_add_arguments,
+    measure=_measured,
+    summary=lambda result: f"{_table(result['paper'], result)}\n",
+    interrupted=INTERRUPTED,
+)
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

@@ -9,83 +9,152 @@ where memory is limited to less than the model takes have a process each. → re
 from __future__ import annotations
 
 import argparse
+import json
+import resource
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine
-from benchmarks.process import Found, Limits, PhaseError, run
-from benchmarks.store import read_result, write_result
-from benchmarks.tables.markdown import code, hardware, table
+import numpy as np
+
+from benchmarks.framework import (
+    Benchmark,
+    Clock,
+    Found,
+    Limits,
+    Measured,
+    PhaseError,
+    add_options,
+    folder_mb,
+    limits_of,
+    percentiles,
+)
+from benchmarks.framework.markdown import busiest, code, hardware, table
+from benchmarks.framework.results import read_result
+from benchmarks.linear import METHOD, warm_up
+from benchmarks.stages import Stages
+from xmtc import api
+from xmtc.core.corpus import Corpus
+from xmtc.core.errors import ConfigError
 
 NAME = "scale"
 SIZES = ("10000:100000", "100000:200000", "670000:745000")
 LIMIT_GIB = 20.0  # training must fit
-PHASES = ("make", "train", "rank", "limited")
-_MODULE = "benchmarks.scale_run"
-_PACKAGES = ("xmtc", "numpy", "scipy", "numba", "llvmlite")
-_TIMEOUT = 3 * 3600  # seconds of a phase
 _HEAD = [
     *("labels", "train documents", "vectorise s", "cluster s", "train s", "save s", "peak GiB", "model MB"),
     *("docs/s", "one: p50 ms", "p99", "of it vectorise"),
 ]
+_RANKED, _ALONE = 5000, 500  # test documents that are ranked in batches, and one by one
+_LEAST_MB = 350  # what Python, numba and the label names need
 
 
-def main() -> int:
-    """Measure the sizes named on the command line; what is known of others is kept."""
-    parser = argparse.ArgumentParser(description="Measure the linear method at growing numbers of labels.")
-    parser.add_argument("sizes", nargs="*", default=SIZES, metavar="LABELS:DOCUMENTS")
-    parser.add_argument("--recipe", default="linear/fast")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--work", help="folder for documents and models (default: a temporary one, removed afterwards)")
-    parser.add_argument("--patience", type=float, default=60, help="seconds to wait for a quiet machine at most")
-    options = parser.parse_args()
-    for size in options.sizes:
-        labels, colon, documents = size.partition(":")
-        if not colon or not labels.isdecimal() or not documents.isdecimal():
-            print(f"error: a size is labels:documents, as {SIZES[0]}; got {size!r}", file=sys.stderr)
-            return 2
-        job = {key: getattr(options, key) for key in ("recipe", "threads", "seed")}
-        job |= {"labels": int(labels), "documents": int(documents)}
-        with tempfile.TemporaryDirectory(dir=options.work) as folder:
-            found = measure(job, Path(folder), Limits(_TIMEOUT, options.patience))
-        sizes = (read_result(".", NAME) or {"sizes": {}})["sizes"] | {labels: found}
-        write_result(".", NAME, {"sizes": dict(sorted(sizes.items(), key=lambda item: int(item[0])))})
-        print(f"{size}: {found.get('error', 'done')}", flush=True)
-    print("\n\n".join(section()))
-    return 0
-
-
-def measure(job: Found, folder: Path, limits: Limits) -> dict[str, Any]:
+def measure(job: Found, folder: Path, limits: Limits) -> Found:
     """Run all phases in a folder and return what they found, or how far they came and the error."""
-    record: dict[str, Any] = {"facts": machine.facts(job["threads"], job["seed"], _PACKAGES), "job": job}
+    record: dict[str, Any] = {"facts": BENCHMARK.facts(job["threads"], job["seed"]), "job": job}
     places = {"data": str(folder / "data"), "model": str(folder / "model")}
     for phase in PHASES:
         try:
             # one thread, for each more reserves tens of megabytes that it never touches
             limit = {"model_mb": record["train"]["model_mb"], "threads": 1} if phase == "limited" else {}
-            record[phase] = run(sys.executable, _MODULE, phase, {**job, **places, **limit}, limits)
+            record[phase] = BENCHMARK.run(phase, {**job, **places, **limit}, limits)
         except PhaseError as error:
             return {**record, "error": f"{phase}: {error}"}
     return record
 
 
-def section() -> list[str]:
-    """Return the parts of a page on this; none before it was measured."""
-    result = read_result(".", NAME)
-    if result is None:
-        return []
+def make(job: Found) -> Found:
+    """Write the documents."""
+    from xmtc.data.synthetic import build_synthetic
+
+    with Clock() as clock:
+        build_synthetic(job["data"], job["documents"], job["labels"], job["seed"])
+    return {"seconds": clock.seconds, "data_mb": folder_mb(job["data"])}
+
+
+def train(job: Found) -> Found:
+    """Read the train split, train, save."""
+    warm_up(job)
+    with Clock() as read:
+        corpus = api.read_corpus(job["data"], "train")
+    stages = Stages()
+    model = api.train(corpus, METHOD, recipe=job["recipe"], seed=job["seed"], progress=stages)
+    stages.stage("save")
+    model.save(job["model"])
+    stages.stage("")
+    return {
+        "seconds": {"read": read.seconds, **stages.seconds},
+        "documents": len(corpus),
+        "labels": model.manifest.n_labels,
+        "matrix_mb": 8 * _entries(model, corpus) / 1e6,
+        "config": model.manifest.config,
+        "model_mb": folder_mb(job["model"]),
+    }
+
+
+def rank(job: Found) -> Found:
+    """Load the model, rank texts of the test split in batches, then some of them one by one."""
+    with Clock() as load:
+        model: Any = api.load(job["model"])
+    texts = [text for _, text in zip(range(_RANKED), api.read_corpus(job["data"], "test").texts or (), strict=False)]
+    model.rank(texts[:1], 5)  # loads the kernels
+    with Clock() as together:
+        found = model.rank(texts, 5)
+    np.save(_answer(job), found.labels)
+    _asked(job).write_text(json.dumps(texts))  # a corpus would bring all label names along
+    alone, vectorise = [], []
+    for text in texts[:_ALONE]:
+        with Clock() as clock:
+            model.rank([text], 5)
+        alone.append(1000 * clock.seconds)
+        with Clock() as clock:
+            model.tfidf.transform([text])
+        vectorise.append(1000 * clock.seconds)
+    return {
+        "documents": len(texts),
+        "load_seconds": load.seconds,
+        "documents_per_second": len(texts) / together.seconds,
+        "one_ms": percentiles(alone),
+        "vectorise_ms": percentiles(vectorise),
+        "nodes": 1 + (model.trees[0].depth - 1) * model.config.search.beam,
+    }
+
+
+def limited(job: Found) -> Found:
+    """Rank with less memory of its own than the model takes: what is mapped from files does not count."""
+    most = job["model_mb"] * 0.9
+    if most < _LEAST_MB:
+        return {"limit_mb": None}  # the model is smaller than what the process itself needs
+    resource.setrlimit(resource.RLIMIT_DATA, (int(most * 1e6), int(most * 1e6)))
+    model = api.load(job["model"])
+    found = model.rank(json.loads(_asked(job).read_text()), 5)
+    same = np.array_equal(found.labels, np.load(_answer(job), allow_pickle=False))
+    return {"limit_mb": most, "documents": len(found), "same": bool(same)}
+
+
+def _entries(model: Any, corpus: Corpus) -> float:
+    """Entries of the training matrix, from a thousand of its rows."""
+    some = corpus.take(np.linspace(0, len(corpus) - 1, min(1000, len(corpus))).astype(int))
+    return float(model.tfidf.transform(some.texts).nnz / len(some) * len(corpus))
+
+
+def _answer(job: Found) -> Path:
+    return Path(job["data"]).with_name("labels.npy")
+
+
+def _asked(job: Found) -> Path:
+    return Path(job["data"]).with_name("texts.json")
+
+
+def describe(result: Found) -> list[str]:
+    """Return the section of the page."""
     sizes = result["sizes"]
     whole = {labels: found for labels, found in sizes.items() if "rank" in found}
     parts = ["## The linear tree as labels grow"]
     if whole:
         first = next(iter(whole.values()))
         ran = {found["facts"]["commit"]: found["facts"] for found in whole.values()}  # sizes may be of several runs
-        busy = max(
-            found[phase]["machine"]["others_cores"] or 0.0 for found in whole.values() for phase in ("train", "rank")
-        )
+        busy = busiest(found[phase] for found in whole.values() for phase in ("train", "rank"))
         parts += [
             f"Recipe {first['job']['recipe']} on documents of `xmtc data synthetic`. {hardware(first['facts'])}; "
             f"{'; '.join(map(code, ran.values()))}; others took up to {busy:.2f} cores.",
@@ -159,5 +228,38 @@ def _gib(phase: dict[str, Any]) -> float:
     return float(1e6 * phase["peak_rss_mb"] / 2**30)
 
 
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("sizes", nargs="*", default=SIZES, metavar="LABELS:DOCUMENTS")
+    parser.add_argument("--recipe", default="linear/fast")
+    parser.add_argument("--work", help="folder for documents and models (default: a temporary one, removed afterwards)")
+    add_options(parser, threads=2, seed=0, timeout=3 * 3600, patience=60)
+
+
+def _measured(options: argparse.Namespace) -> Measured:
+    """Measure the sizes of the command line; what is known of others is kept."""
+    for size in options.sizes:
+        labels, colon, documents = size.partition(":")
+        if not colon or not labels.isdecimal() or not documents.isdecimal():
+            raise ConfigError(f"a size is labels:documents, as {SIZES[0]}; got {size!r}")
+        job = {"recipe": options.recipe, "threads": options.threads, "seed": options.seed}
+        job |= {"labels": int(labels), "documents": int(documents)}
+        with tempfile.TemporaryDirectory(dir=options.work) as folder:
+            found = measure(job, Path(folder), limits_of(options))
+        sizes = (read_result(NAME) or {"sizes": {}})["sizes"] | {labels: found}
+        yield NAME, {"sizes": dict(sorted(sizes.items(), key=lambda item: int(item[0])))}
+        print(f"{size}: {found.get('error', 'done')}", flush=True)
+
+
+PHASES = {"make": make, "train": train, "rank": rank, "limited": limited}
+BENCHMARK = Benchmark(
+    name=NAME,
+    about="Measure the linear method at growing numbers of labels.",
+    phases=PHASES,
+    packages=("xmtc", "numpy", "scipy", "numba", "llvmlite"),
+    arguments=_add_arguments,
+    measure=_measured,
+    describe=describe,
+)
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

@@ -9,56 +9,53 @@ and one thread; the clients have the others. → results/serving.json
 from __future__ import annotations
 
 import argparse
+import http.client
+import json
+import os
+import re
+import subprocess
 import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, NamedTuple
 
-from benchmarks import machine
-from benchmarks.process import Found, Limits, PhaseError, run
-from benchmarks.sets import data_folder, locate
-from benchmarks.store import read_result, write_result
-from benchmarks.tables.markdown import code, hardware, table
-from benchmarks.train import work_folder
-from xmtc.core.errors import XmtcError
+from benchmarks.framework import Benchmark, Found, Limits, Measured, add_options, limits_of, percentiles
+from benchmarks.framework.machine import cores
+from benchmarks.framework.markdown import code, hardware, table
+from benchmarks.sets import locate, work_folder
+from xmtc import api
 
 NAME = "serving"
 WANTED = 0.5  # of the library's documents a second, with 64 texts a request
 GROWTH_MB = 50.0  # of memory under overload that is noise
 TEXTS = 64  # a request
-_MODULE = "benchmarks.serving_run"
-_PACKAGES = ("xmtc", "fastapi", "uvicorn", "pydantic", "numpy", "scipy", "numba")
+_K = 10
+_CLIENTS = 4  # with many texts a request: the server always finds one waiting
+_MANY_CLIENTS = 16
+_OVERLOAD = 4.0  # times capacity
+_IN_FLIGHT = 64  # requests that the clients of an overload have under way at most
+_QUEUE = 4  # requests of many texts that may wait
+_TEST_TEXTS = 4096
+_CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []  # before any is given away
+_CASES = {
+    "many": f"{TEXTS} texts a request",
+    "one": "one text a request",
+    "one_many_clients": "one text a request, many clients",
+}
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Measure on the set named on the command line."""
-    parser = argparse.ArgumentParser(prog=f"benchmarks.{NAME}", description="Measure the server on loopback.")
-    parser.add_argument("--set-name", default="eurlex57k", metavar="SET", help="whose test texts are sent")
-    parser.add_argument("--seconds", type=float, default=10, help="of each measurement")
-    parser.add_argument("--data", help="folder of the data sets (default: $XMTC_DATA, else ../shared/data)")
-    parser.add_argument("--work", help="folder of the trained model (default: $XMTC_CACHE/benchmarks)")
-    parser.add_argument("--timeout", type=float, default=3600, help="seconds that one phase may take")
-    parser.add_argument("--patience", type=float, default=60, help="seconds to wait for a quiet machine at most")
-    options = parser.parse_args(arguments)
-    limits = Limits(options.timeout, options.patience)
-    try:
-        with locate(options.set_name, data_folder(options.data)) as folder:
-            model = work_folder(options.work) / NAME / options.set_name
-            found = measure(folder, model, options.seconds, limits)
-    except (XmtcError, PhaseError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    write_result(".", NAME, found)
-    print("\n\n".join(section()))
-    return 0 if all(found["holds"].values()) else 1
-
-
-def measure(data: Path, model: Path, seconds: float, limits: Limits) -> dict[str, Any]:
+def measure(data: Path, model: Path, seconds: float, limits: Limits) -> Found:
     """Return what was found of the library and of the server, on one core each."""
     job: Found = {"data": str(data.absolute()), "model": str(model), "seconds": seconds, "texts": TEXTS, "threads": 1}
-    facts = machine.facts(1, 0, _PACKAGES)
-    trained = run(sys.executable, _MODULE, "train", {**job, "threads": machine.cores()}, limits)
-    library = run(sys.executable, _MODULE, "library", job, limits)
-    server = run(sys.executable, _MODULE, "server", job, limits)
+    facts = BENCHMARK.facts(1)
+    trained = BENCHMARK.run("train", {**job, "threads": cores()}, limits)
+    library = BENCHMARK.run("library", job, limits)
+    server = BENCHMARK.run("server", job, limits)
     ratio = server["many"]["documents_a_second"] / library["documents_a_second"]
     overload = server["overload"]
     return {
@@ -78,11 +75,188 @@ def measure(data: Path, model: Path, seconds: float, limits: Limits) -> dict[str
     }
 
 
-def section() -> list[str]:
-    """Return the parts of a page on this; none before it was measured."""
-    found = read_result(".", NAME)
-    if found is None:
-        return []
+def train(job: Found) -> Found:
+    """Train the linear method, unless that was done before."""
+    model = Path(job["model"])
+    if not model.exists():
+        model.parent.mkdir(parents=True, exist_ok=True)
+        api.train(api.read_corpus(job["data"], "train"), "linear", out=model)
+    return {"labels": api.load(model).labels.n_labels}
+
+
+def library(job: Found) -> Found:
+    """Rank batches of texts as a program would, on one core."""
+    _pin(os.getpid(), first=True)
+    model, batches = api.load(job["model"]), _batches(job)
+    model.rank(batches[0], _K).named(model.labels)
+    done, started = 0, time.perf_counter()
+    while time.perf_counter() - started < job["seconds"]:
+        batch = batches[done % len(batches)]
+        model.rank(batch, _K).named(model.labels)
+        done += 1
+    return {"documents_a_second": done * job["texts"] / (time.perf_counter() - started)}
+
+
+def server(job: Found) -> Found:
+    """Ask a running server: many texts a request, one, one by many clients, and far too much."""
+    many = [json.dumps({"texts": batch, "k": _K}).encode() for batch in _batches(job)]
+    one = [json.dumps({"texts": [text], "k": _K}).encode() for batch in _batches(job)[:16] for text in batch]
+    _pin(os.getpid(), first=False)
+    with _running(job) as target:
+        _ask(target, many, _CLIENTS, min(1.0, job["seconds"]), job["texts"])  # warms up
+        found = {
+            "many": _ask(target, many, _CLIENTS, job["seconds"], job["texts"]),
+            "one": _ask(target, one, 1, job["seconds"], 1),
+            "one_many_clients": _ask(target, one, _MANY_CLIENTS, job["seconds"], 1),
+        }
+        rate = _OVERLOAD * found["many"]["requests_a_second"]
+        overload = _overload(target, many, rate, job["seconds"], job["texts"])
+        after = _ask(target, one, 1, min(2.0, job["seconds"]), 1)
+        return {**found, "overload": {**overload, "times": _OVERLOAD, "after_ms": after["ms"]}}
+
+
+class _Target(NamedTuple):
+    host: str
+    port: int
+    path: str
+    pid: int
+
+
+@contextmanager
+def _running(job: Found) -> Iterator[_Target]:
+    """The server, on the core that the library had."""
+    command = [sys.executable, "-m", "xmtc", "serve", "--name", f"served={job['model']}", "--port", "0"]
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen([*command, "--queue", str(_QUEUE * job["texts"])], stderr=log)
+        try:
+            _pin(process.pid, first=True)
+            while (found := re.search(r"at http://([\d.]+):(\d+)/", _read(log))) is None:
+                if process.poll() is not None:
+                    raise RuntimeError(_read(log))
+                time.sleep(0.05)
+            yield _Target(found[1], int(found[2]), "/v1/models/served/suggest", process.pid)
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def _ask(target: _Target, bodies: list[bytes], clients: int, seconds: float, texts: int) -> Found:
+    """Requests one after the other on each of some connections: what came back, and when."""
+    deadline = time.perf_counter() + seconds
+
+    def client(number: int) -> list[float]:
+        taken = []
+        connection = http.client.HTTPConnection(target.host, target.port)
+        while time.perf_counter() < deadline:
+            body = bodies[(number + clients * len(taken)) % len(bodies)]
+            started = time.perf_counter()
+            if _post(connection, target.path, body) != 200:
+                raise RuntimeError("the server refused a request that it has room for")
+            taken.append(time.perf_counter() - started)
+        connection.close()
+        return taken
+
+    started = time.perf_counter()
+    with ThreadPoolExecutor(clients) as pool:
+        taken = [one for times in pool.map(client, range(clients)) for one in times]
+    rate = len(taken) / (time.perf_counter() - started)
+    return {
+        "clients": clients,
+        "requests_a_second": rate,
+        "documents_a_second": rate * texts,
+        "ms": percentiles([1000 * seconds for seconds in taken]),
+    }
+
+
+def _overload(target: _Target, bodies: list[bytes], rate: float, seconds: float, texts: int) -> Found:
+    """Requests that come at a rate, whatever the server does with them."""
+    n_requests = max(8, int(rate * seconds))
+    started = time.perf_counter()
+
+    def client(number: int) -> int:
+        time.sleep(max(0.0, started + number / rate - time.perf_counter()))
+        connection = http.client.HTTPConnection(target.host, target.port)
+        try:
+            return _post(connection, target.path, bodies[number % len(bodies)])
+        except OSError:
+            return 0
+        finally:
+            connection.close()
+
+    with _memory(target.pid) as seen, ThreadPoolExecutor(_IN_FLIGHT) as pool:
+        statuses = list(pool.map(client, range(n_requests)))
+        taken = time.perf_counter() - started
+    early = max(seen[: max(1, len(seen) // 3)])
+    answered, refused = statuses.count(200), statuses.count(503)
+    return {
+        "offered": n_requests / taken,
+        "answered": answered,
+        "refused": refused,
+        "failed": n_requests - answered - refused,
+        "documents_a_second": answered * texts / taken,
+        "growth_mb": max(0.0, max(seen) - early),
+        "peak_mb": max(seen),
+    }
+
+
+def _post(connection: http.client.HTTPConnection, path: str, body: bytes) -> int:
+    connection.request("POST", path, body, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    answer.read()
+    return answer.status
+
+
+@contextmanager
+def _memory(pid: int) -> Iterator[list[float]]:
+    """The memory that a process holds, in 10⁶ bytes, ten times a second."""
+    seen = [_resident_mb(pid)]
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.wait(0.1):
+            seen.append(_resident_mb(pid))
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        yield seen
+    finally:
+        stop.set()
+        looking.join()
+
+
+def _resident_mb(pid: int) -> float:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:  # no Linux
+        return 0.0
+    return next((int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("VmRSS")), 0.0)
+
+
+def _batches(job: Found) -> list[list[str]]:
+    texts = api.read_corpus(job["data"], "test").texts
+    if texts is None:
+        raise RuntimeError("the set has no texts")
+    some = [text[:100_000] or "empty" for text in texts[:_TEST_TEXTS]]
+    whole = len(some) // job["texts"]
+    return [some[i * job["texts"] : (i + 1) * job["texts"]] for i in range(whole)] or [
+        (some * job["texts"])[: job["texts"]]
+    ]
+
+
+def _pin(pid: int, first: bool) -> None:
+    """Give a process the first of our cores, or all the others; one core alone is shared."""
+    if len(_CORES) > 1:
+        os.sched_setaffinity(pid, _CORES[:1] if first else _CORES[1:])
+
+
+def _read(log: IO[str]) -> str:
+    log.seek(0)
+    return log.read()
+
+
+def describe(found: Found) -> list[str]:
+    """Return the section of the page."""
     server, library, overload = found["server"], found["library"], found["server"]["overload"]
     rows = [
         ["library, batches of 64", "–", "–", f"{library['documents_a_second']:,.0f}", "–", "–"],
@@ -110,14 +284,7 @@ def section() -> list[str]:
     ]
 
 
-_CASES = {
-    "many": f"{TEXTS} texts a request",
-    "one": "one text a request",
-    "one_many_clients": "one text a request, many clients",
-}
-
-
-def _cells(case: dict[str, Any]) -> list[str]:
+def _cells(case: Found) -> list[str]:
     return [
         str(case["clients"]),
         f"{case['requests_a_second']:,.1f}",
@@ -127,5 +294,29 @@ def _cells(case: dict[str, Any]) -> list[str]:
     ]
 
 
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--set-name", default="eurlex57k", metavar="SET", help="whose test texts are sent")
+    parser.add_argument("--seconds", type=float, default=10, help="of each measurement")
+    add_options(parser, "data", "work", timeout=3600, patience=60)
+
+
+def _measured(options: argparse.Namespace) -> Measured:
+    with locate(options.set_name, options.data) as folder:
+        model = work_folder(options.work) / NAME / options.set_name
+        yield NAME, measure(folder, model, options.seconds, limits_of(options))
+
+
+PHASES = {"train": train, "library": library, "server": server}
+BENCHMARK = Benchmark(
+    name=NAME,
+    about="Measure the server on loopback.",
+    phases=PHASES,
+    packages=("xmtc", "fastapi", "uvicorn", "pydantic", "numpy", "scipy", "numba"),
+    arguments=_add_arguments,
+    measure=_measured,
+    holds=lambda result: all(result["holds"].values()),
+    describe=describe,
+)
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

@@ -10,72 +10,108 @@ and ranking have a process each. → results/xbert_scale.json
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
-from benchmarks import machine
-from benchmarks.process import Found, Limits, PhaseError, run
-from benchmarks.store import read_result, write_result
-from benchmarks.tables.markdown import code, hardware, table
+from benchmarks.framework import (
+    Benchmark,
+    Clock,
+    Found,
+    Limits,
+    Measured,
+    add_options,
+    folder_mb,
+    limits_of,
+    percentiles,
+)
+from benchmarks.framework.markdown import gib, ran, table
+from benchmarks.models import clusters_of
+from benchmarks.stages import Stages
+from xmtc import api
 
 NAME = "xbert_scale"
 LIMIT_GIB = 20.0  # training and ranking must fit
-PHASES = ("make", "train", "rank")
-_MODULE = "benchmarks.xbert_scale_run"
-_PACKAGES = ("xmtc", "numpy", "scipy", "numba", "llvmlite", "torch")
-_TIMEOUT = 6 * 3600  # seconds of a phase
+_SETTINGS = {"cluster": {"vectors": ["pifa"]}, "match": {"kind": "linear"}}
+_RANKED, _ALONE = 2000, 500  # test documents that are ranked in batches, and one by one
 
 
-def main() -> int:
-    """Measure all phases."""
-    parser = argparse.ArgumentParser(description="Measure X-BERT's index and ranker at very many labels.")
-    parser.add_argument("--labels", type=int, default=670_000)
-    parser.add_argument("--documents", type=int, default=745_000, help="nine in ten are trained on")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--work", help="folder for documents and model (default: a temporary one, removed afterwards)")
-    parser.add_argument("--patience", type=float, default=60, help="seconds to wait for a quiet machine at most")
-    options = parser.parse_args()
-    job = {key: getattr(options, key) for key in ("labels", "documents", "threads", "seed")}
-    try:
-        with tempfile.TemporaryDirectory(dir=options.work) as folder:
-            result = measure(job, Path(folder), Limits(_TIMEOUT, options.patience))
-    except PhaseError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    write_result(".", NAME, result)
-    print("\n\n".join(section()))
-    return 0 if result["fits"] else 1
-
-
-def measure(job: Found, folder: Path, limits: Limits) -> dict[str, Any]:
+def measure(job: Found, folder: Path, limits: Limits) -> Found:
     """Run all phases in a folder and return what they found."""
-    facts = machine.facts(job["threads"], job["seed"], _PACKAGES)
+    facts = BENCHMARK.facts(job["threads"], job["seed"])
     places = {"data": str(folder / "data"), "model": str(folder / "model"), "cache": str(folder / "cache")}
-    found = {phase: run(sys.executable, _MODULE, phase, {**job, **places}, limits) for phase in PHASES}
+    found = BENCHMARK.run_all({**job, **places}, limits)
     peak = max(found[phase]["peak_rss_mb"] for phase in ("train", "rank"))
     fits = peak * 1e6 <= LIMIT_GIB * 2**30
     return {"facts": facts, "sizes": job, "limit_gib": LIMIT_GIB, "fits": fits, "phases": found}
 
 
-def section() -> list[str]:
-    """Return the parts of a page on this; none before it was measured."""
-    result = read_result(".", NAME)
-    if result is None:
-        return []
+def make(job: Found) -> Found:
+    """Write the documents."""
+    from xmtc.data.synthetic import build_synthetic
+
+    with Clock() as clock:
+        build_synthetic(job["data"], job["documents"], job["labels"], job["seed"])
+    return {"seconds": clock.seconds, "data_mb": folder_mb(job["data"])}
+
+
+def train(job: Found) -> Found:
+    """Read the train split, train one member, save."""
+    os.environ["XMTC_CACHE"] = job["cache"]
+    stages = Stages(_one_matcher)
+    stages.stage("read")
+    corpus = api.read_corpus(job["data"], "train")
+    model = api.train(corpus, "xbert", _SETTINGS, out=job["model"], seed=job["seed"], progress=stages)
+    stages.stage("")
+    return {
+        "seconds": stages.seconds,
+        "documents": model.manifest.n_documents,
+        "labels": model.manifest.n_labels,
+        "clusters": clusters_of(model),
+        "config": model.manifest.config,
+        "model_mb": folder_mb(job["model"]),
+    }
+
+
+def rank(job: Found) -> Found:
+    """Load the model, rank texts of the test split in batches, then some of them one by one."""
+    with Clock() as load:
+        model = api.load(job["model"])
+    texts = list(api.read_corpus(job["data"], "test").texts or ())[:_RANKED]
+    model.rank(texts[:1], 5)  # loads the kernels
+    with Clock() as together:
+        model.rank(texts, 5)
+    alone = []
+    for text in texts[:_ALONE]:
+        with Clock() as clock:
+            model.rank([text], 5)
+        alone.append(1000 * clock.seconds)
+    return {
+        "documents": len(texts),
+        "load_seconds": load.seconds,
+        "batch_ms": 1000 * together.seconds / len(texts),
+        "one_ms": percentiles(alone),
+    }
+
+
+def _one_matcher(stage: str) -> str:
+    """All levels of the matcher's tree are one stage."""
+    return "training the matcher" if stage.startswith("training level") else stage
+
+
+def describe(result: Found) -> list[str]:
+    """Return the section of the page."""
     facts, train, rank = result["facts"], result["phases"]["train"], result["phases"]["rank"]
     rows = [[stage, f"{seconds:,.1f}"] for stage, seconds in train["seconds"].items()]
-    busy = max((phase["machine"]["others_cores"] or 0.0 for phase in (train, rank)), default=0.0)
     alone = rank["one_ms"]
     return [
         f"## X-BERT's index and ranker at {train['labels']:,} labels",
         f"One member: {train['labels']:,} labels of {train['documents']:,} synthetic documents, clustered by PIFA into "
         f"{train['clusters']:,} clusters; a linear matcher over the clusters, and a ranker on TF-IDF by teacher "
-        f"forcing. {hardware(facts)}; {code(facts)}; others took up to {busy:.2f} cores.",
+        f"forcing. {ran(facts, (train, rank))}",
         table(["stage of training", "seconds"], [*rows, ["all", f"{sum(train['seconds'].values()):,.1f}"]]),
-        f"Peak memory: {_gib(train)} GiB in training, {_gib(rank)} GiB in ranking; both "
+        f"Peak memory: {gib(train['peak_rss_mb'])} GiB in training, {gib(rank['peak_rss_mb'])} GiB in ranking; both "
         f"{'fit' if result['fits'] else 'do not fit'} {result['limit_gib']:.0f} GiB. The model takes "
         f"{train['model_mb']:,.0f} MB on disk. Ranking {rank['documents']:,} texts in batches took "
         f"{rank['batch_ms']:.2f} ms each, alone {alone['p50']:.2f} ms each (p50; p99 {alone['p99']:.2f}), vectorising "
@@ -83,9 +119,30 @@ def section() -> list[str]:
     ]
 
 
-def _gib(phase: dict[str, Any]) -> str:
-    return f"{1e6 * phase['peak_rss_mb'] / 2**30:.2f}"
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--labels", type=int, default=670_000)
+    parser.add_argument("--documents", type=int, default=745_000, help="nine in ten are trained on")
+    parser.add_argument("--work", help="folder for documents and model (default: a temporary one, removed afterwards)")
+    add_options(parser, threads=2, seed=0, timeout=6 * 3600, patience=60)
 
+
+def _measured(options: argparse.Namespace) -> Measured:
+    job = {key: vars(options)[key] for key in ("labels", "documents", "threads", "seed")}
+    with tempfile.TemporaryDirectory(dir=options.work) as folder:
+        yield NAME, measure(job, Path(folder), limits_of(options))
+
+
+PHASES = {"make": make, "train": train, "rank": rank}
+BENCHMARK = Benchmark(
+    name=NAME,
+    about="Measure X-BERT's index and ranker at very many labels.",
+    phases=PHASES,
+    packages=("xmtc", "numpy", "scipy", "numba", "llvmlite", "torch"),
+    arguments=_add_arguments,
+    measure=_measured,
+    holds=lambda result: result["fits"],
+    describe=describe,
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

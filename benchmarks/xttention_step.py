@@ -11,53 +11,97 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from statistics import median
+from typing import TYPE_CHECKING
 
-from benchmarks import machine
-from benchmarks.process import Found, Limits, PhaseError, run
-from benchmarks.store import read_result, write_result
-from benchmarks.tables.markdown import code, hardware, table
+import numpy as np
+
+from benchmarks.framework import Benchmark, Clock, Found, Limits, Measured, add_options, at_least, limits_of
+from benchmarks.framework.markdown import gib, ran, table
+from benchmarks.training_steps import Stamps, draw_documents
+from xmtc import api
+
+if TYPE_CHECKING:  # torch is loaded by the phases alone: the page needs none
+    from xmtc.methods.xbert import method as xbert
+    from xmtc.methods.xbert.matcher import ClusterMatcher
+    from xmtc.neural.batches import Batch
+    from xmtc.neural.trainer import TrainingData
 
 NAME = "xttention_step"
-PHASES = ("train", "predict")
-_MODULE = "benchmarks.xttention_step_run"
-_PACKAGES = ("xmtc", "torch", "accelerate", "numpy")
 _RECIPE = "xbert/eurlex-4k-xttention"
 
 
-def main() -> int:
-    """Measure both phases."""
-    parser = argparse.ArgumentParser(description="Measure one step of X-ttention at its published size.")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=2, help="steps of training, the first not timed (2 or more)")
-    parser.add_argument("--batch", type=int, default=128, help="documents a step (the published recipe's: 128)")
-    parser.add_argument("--patience", type=float, default=60, help="seconds to wait for a quiet machine at most")
-    options = parser.parse_args()
-    if options.steps < 2:
-        parser.error("--steps must be 2 or more")
-    job = {"recipe": _RECIPE, "settings": {}, "batch": options.batch, "steps": options.steps}
-    try:
-        result = measure({**job, "threads": options.threads}, Limits(3600, options.patience))
-    except PhaseError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    write_result(".", NAME, result)
-    print("\n\n".join(section()))
-    return 0
-
-
-def measure(job: Found, limits: Limits) -> dict[str, Any]:
+def measure(job: Found, limits: Limits) -> Found:
     """Run both phases and return what they found."""
-    facts = machine.facts(job["threads"], 0, _PACKAGES)
-    found = {phase: run(sys.executable, _MODULE, phase, job, limits) for phase in PHASES}
-    return {"facts": facts, "sizes": job, "phases": found}
+    facts = BENCHMARK.facts(job["threads"])
+    return {"facts": facts, "sizes": job, "phases": BENCHMARK.run_all(job, limits)}
 
 
-def section() -> list[str]:
-    """Return the parts of a page on this; none before it was measured."""
-    result = read_result(".", NAME)
-    if result is None:
-        return []
+def train(job: Found) -> Found:
+    """A few steps in the training loop."""
+    from xmtc.neural.trainer import fit
+
+    config, network, data = _build(job)
+    stamps = Stamps()
+    settings = config.train.model_copy(update={"epochs": 1, "batch_size": job["batch"]})
+    fit(network, network.groups(config.rate), data, settings, dev=None, seed=0, progress=stamps)
+    return {
+        "parameters": sum(parameter.numel() for parameter in network.parameters()),
+        "sizes": {
+            **config.xttention.model_dump(),
+            "vocabulary": config.words.size,
+            "width": config.words.width,
+            "words": config.words.max_words,
+            "clusters": config.cluster.count,
+        },
+        "step_seconds": median(np.diff(stamps.times).tolist()),
+        "step_peak_rss_mb": stamps.peak_rss_mb,  # after the last step; the end of a run copies the weights once more
+    }
+
+
+def predict(job: Found) -> Found:
+    """The best clusters of one batch, and of one document of it."""
+    import torch
+
+    config, network, data = _build(job)
+    network.eval()
+    batch, one = (data.inputs.collate(np.arange(n)) for n in (job["batch"], 1))
+    with torch.inference_mode():
+        together, alone = (_time(network, documents, config.search.beam) for documents in (batch, one))
+    return {"batch_seconds": together, "one_seconds": alone}
+
+
+def _time(network: ClusterMatcher, documents: Batch, beam: int) -> float:
+    """The median of three, the first not counted."""
+    seconds = []
+    for _ in range(4):
+        with Clock() as clock:
+            network.rank(documents, beam)
+        seconds.append(clock.seconds)
+    return median(seconds[1:])
+
+
+def _build(job: Found) -> tuple[xbert.XbertConfig, ClusterMatcher, TrainingData]:
+    import torch
+
+    from xmtc.features.words import N_SPECIAL
+    from xmtc.methods.xbert import method as xbert
+    from xmtc.methods.xbert.matcher import ClusterMatcher
+    from xmtc.methods.xbert.xttention import WORD_LAYOUT, Xttention
+
+    config = api.read_settings(config=job["settings"], recipe=job["recipe"])[1]
+    assert isinstance(config, xbert.XbertConfig)
+    assert config.cluster.count is not None
+    torch.manual_seed(0)
+    n_words, n_clusters, longest = N_SPECIAL + config.words.size, config.cluster.count, config.words.max_words
+    body = Xttention(n_words, config.words.width, config.xttention)
+    n_documents = job["steps"] * job["batch"]
+    data = draw_documents(n_documents, longest, n_words, n_clusters, WORD_LAYOUT, shortest=longest)
+    return config, ClusterMatcher(body, n_clusters, config.match), data
+
+
+def describe(result: Found) -> list[str]:
+    """Return the section of the page."""
     facts, batch, train, predict = (
         result["facts"],
         result["sizes"]["batch"],
@@ -69,19 +113,40 @@ def section() -> list[str]:
         (f"prediction of clusters, {batch} documents", predict["batch_seconds"], predict["peak_rss_mb"]),
         ("prediction of clusters, one document", predict["one_seconds"], predict["peak_rss_mb"]),
     ]
-    busy = max((phase["machine"]["others_cores"] or 0.0 for phase in result["phases"].values()), default=0.0)
     return [
         "## X-ttention at its published size",
         f"{train['parameters'] / 1e6:,.1f} million parameters, random: {sizes['vocabulary']:,} words of "
         f"{sizes['width']} numbers, BiLSTM u = {sizes['hidden']}, attention d_a = {sizes['attention']}, "
         f"r = {sizes['rows']}, MLP of {sizes['mlp']}, {sizes['clusters']} clusters; {batch} documents of "
-        f"{sizes['words']} words a step. {hardware(facts)}; {code(facts)}; others took up to {busy:.2f} cores.",
+        f"{sizes['words']} words a step. {ran(facts, result['phases'].values())}",
         table(
             ["", "seconds", "peak memory, GiB"],
-            [[name, f"{seconds:.2f}", f"{1e6 * peak / 2**30:.2f}"] for name, seconds, peak in rows],
+            [[name, f"{seconds:.2f}", gib(peak)] for name, seconds, peak in rows],
         ),
     ]
 
 
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--steps", type=at_least(2), default=2, help="steps of training, the first not timed")
+    parser.add_argument("--batch", type=int, default=128, help="documents a step (the published recipe's: 128)")
+    add_options(parser, threads=2, timeout=3600, patience=60)
+
+
+def _measured(options: argparse.Namespace) -> Measured:
+    job = {"recipe": _RECIPE, "settings": {}, "batch": options.batch, "steps": options.steps}
+    yield NAME, measure({**job, "threads": options.threads}, limits_of(options))
+
+
+PHASES = {"train": train, "predict": predict}
+BENCHMARK = Benchmark(
+    name=NAME,
+    about="Measure one step of X-ttention at its published size.",
+    phases=PHASES,
+    packages=("xmtc", "torch", "accelerate", "numpy"),
+    arguments=_add_arguments,
+    measure=_measured,
+    describe=describe,
+)
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

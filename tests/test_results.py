@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,18 +13,63 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from benchmarks import process, store, tables
+from benchmarks import tables
+from benchmarks.framework import Limits, PhaseError, process
+from benchmarks.framework import results as stored
+from benchmarks.framework.machine import ROOT
+from benchmarks.framework.markdown import SCORES as HEADS
 from benchmarks.peers import score
 from benchmarks.peers.export import Problem, export
+from benchmarks.rankings import OURS, write_top
 from xmtc.core.labels import LabelSet
 
-LIMITS = process.Limits(timeout=60, patience=0)
+LIMITS = Limits(timeout=60, patience=0)
+LARGEST = 8_000_000  # bytes of benchmarks/results
 
 
 def test_page_is_what_the_results_give() -> None:
-    if not tables.RESULTS.is_dir():
+    if not stored.RESULTS.is_dir():
         pytest.skip("no benchmarks/results here")
     assert tables.problems() == []
+
+
+def test_only_rankings_that_a_table_uses_are_stored_and_results_stay_small() -> None:
+    if not stored.RESULTS.is_dir():
+        pytest.skip("no benchmarks/results here")
+    assert tables.unused_rankings() == []
+    assert sum(path.stat().st_size for path in stored.RESULTS.rglob("*") if path.is_file()) < LARGEST
+
+
+def test_a_ranking_that_no_table_uses_is_named(results: Path) -> None:
+    write_top("tiny", "third", np.zeros((2, 5), dtype=int))
+    assert tables.unused_rankings() == ["tiny/third"]
+
+
+@pytest.mark.parametrize(
+    ("module", "absent"), [("benchmarks.framework", {"numpy", "xmtc"}), ("benchmarks.tables", {"torch"})]
+)
+def test_rivals_need_no_xmtc_and_the_pages_no_torch(module: str, absent: set[str]) -> None:
+    asked = f"import sys, {module}; print(sorted({absent!r} & sys.modules.keys()))"
+    found = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
+
+
+def test_benchmarks_use_public_names_alone() -> None:
+    """No `import _name` from another module, and no `name._attribute` but on self and in os._exit."""
+    private = []
+    for path in sorted((ROOT / "benchmarks").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                private += [f"{path.name}: {alias.name}" for alias in node.names if _is_private(alias.name)]
+            elif isinstance(node, ast.Attribute) and _is_private(node.attr):
+                owner = node.value.id if isinstance(node.value, ast.Name) else ""
+                if owner not in ("self", "os"):
+                    private.append(f"{path.name}: {owner}.{node.attr}")
+    assert private == []
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
 
 
 def test_page_holds_the_figures_and_says_what_is_undecided(results: Path) -> None:
@@ -44,32 +91,12 @@ def test_check_tells_a_typed_page_and_a_stale_comparison(results: Path) -> None:
     assert [problem for problem in tables.problems() if "--rescore" in problem]
 
 
-def test_rankings_are_found_by_their_sha256_alone(results: Path) -> None:
-    ids = np.array([[3, 1, -1], [0, 2, 1]])
-    facts = store.write_ranking("tiny", "someone", ids)
-    assert facts["k"] == 3
-    found = store.read_ranking("tiny", "someone", facts["sha256"])
-    assert found is not None
-    assert found.tolist() == ids.tolist()
-    assert store.read_ranking("tiny", "someone", "0" * 64) is None
-    assert store.read_ranking("tiny", "nobody", facts["sha256"]) is None
-
-
-def test_a_ranking_too_large_for_the_repository_is_narrowed(results: Path) -> None:
-    ids = np.random.default_rng(0).integers(0, 1 << 30, (30_000, 20))
-    facts = store.write_ranking("tiny", "someone", ids)
-    assert facts["k"] in (5, 10)
-    found = store.read_ranking("tiny", "someone", facts["sha256"])
-    assert found is not None
-    assert found.tolist() == ids[:, : facts["k"]].tolist()
-
-
 def test_differences_are_xmtc_minus_rival(results: Path) -> None:
     n = 50
     labels = LabelSet.build("ab").with_counts(np.array([n, n]))
     problem = Problem(results, "", "", sp.csr_matrix(np.tile([1, 0], (n, 1))), labels, 2 * n)
-    ours = store.write_ranking("tiny", store.OURS, np.tile([0, 1], (n, 1)))
-    theirs = store.write_ranking("tiny", "rival", np.tile([1, 0], (n, 1)))
+    ours = write_top("tiny", OURS, np.tile([0, 1], (n, 1)))
+    theirs = write_top("tiny", "rival", np.tile([1, 0], (n, 1)))
     rivals = {"rival": {"ranking": theirs}, "broken": {"error": "no"}}
     found = score.score("tiny", problem, {"ranking": ours}, rivals, results)
     assert found["rivals"]["rival"]["metrics"]["P@1"] == 0
@@ -100,7 +127,7 @@ def test_rivals_get_labelled_documents_and_labels_of_train(tmp_path: Path) -> No
 
 
 def test_a_failing_phase_is_told_in_one_line() -> None:
-    with pytest.raises(process.PhaseError, match="No module named"):
+    with pytest.raises(PhaseError, match="No module named"):
         process.run(sys.executable, "benchmarks.no_such_module", "train", {"threads": 1}, LIMITS)
 
 
@@ -112,17 +139,16 @@ def test_errors_name_no_paths_of_this_machine() -> None:
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the results of one small set and three rivals, of which one failed."""
-    for module in (store, tables):
-        monkeypatch.setattr(module, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(stored, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(tables, "PAGE", tmp_path / "RESULTS.md")
     monkeypatch.setattr(tables, "SCALING", tmp_path / "SCALING.md")
-    store.write_result("linear", "tiny", _linear())
+    stored.write_result("linear/tiny", _linear())
     rivals = {
         "first": _rival("first", -1.0, (-2.0, -0.5)),
         "second": _rival("second", 0.25, (-0.5, 1.0)),
         "third": {**_record("third"), "error": "install: no such package"},
     }
-    store.write_result("peers", "tiny", {"compared_with": "abc", "rivals": rivals})
+    stored.write_result("peers/tiny", {"compared_with": "abc", "rivals": rivals})
     return tmp_path / "results"
 
 
@@ -138,7 +164,7 @@ FACTS: dict[str, Any] = {
     "threads": 2,
     "seed": 0,
 }
-SCORES = dict.fromkeys(tables.SCORES, 50.0)
+SCORES = dict.fromkeys(HEADS, 50.0)
 QUIET = {"load_before": 0.1, "waited_s": 0.0, "others_cores": None}
 
 

@@ -5,6 +5,7 @@ The last model is kept until the next is trained: arms that are part of it, whic
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import shutil
@@ -14,17 +15,17 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from benchmarks import machine
 from benchmarks.ablations.documents import read_test, read_training
-from benchmarks.ablations.study import Arm, Study, flatten
-from benchmarks.process import Found, Limits, PhaseError, run
-from benchmarks.store import read_result, write_result
+from benchmarks.ablations.study import PAPERS, Arm, Study, flatten, read_study
+from benchmarks.ablations.table import describe, tables_of
+from benchmarks.framework import Benchmark, Found, Limits, Measured, PhaseError, add_options, limits_of
+from benchmarks.framework.results import read_result, write_result
+from benchmarks.sets import locate
 from xmtc import api
+from xmtc.core.errors import ConfigError
 
-_PACKAGES = ("xmtc", "numpy", "scipy", "numba", "torch", "transformers", "accelerate")
-_MODULE = "benchmarks.ablations.run"
+NAME = "ablations"
 
 
 def fill(
@@ -47,7 +48,8 @@ def fill(
         models = _Models(Path(scratch), limits)
         for seed, arm in ((seed, arm) for seed in seeds for arm in arms):
             key, name = keys.of(arm, seed), f"{arm.name}-{seed}"
-            if (read_result(f"ablations/{study.paper}", name) or {}).get("key") == key:
+            place = f"{NAME}/{study.paper}/{name}"
+            if (read_result(place) or {}).get("key") == key:
                 print(f"{name}: done before", flush=True)
                 continue
             if until is not None and time.monotonic() > until:
@@ -59,7 +61,7 @@ def fill(
                 print(f"error: {name}: {error}", file=sys.stderr, flush=True)
                 failed.append(f"{name}: {error}")
                 continue
-            write_result(f"ablations/{study.paper}", name, {"key": key, **result})
+            write_result(place, {"key": key, **result})
             scores = result["metrics"]
             seconds = result["seconds"]["train"]
             print(f"{name}: P@1 {scores['P@1']:.2f}, P@5 {scores['P@5']:.2f}, {seconds:.0f} s of training", flush=True)
@@ -86,11 +88,11 @@ class _Models:
         return self._run("rank", job)
 
     def _run(self, phase: str, job: Found) -> Found:
-        return run(sys.executable, _MODULE, phase, {**job, "model": str(self._folder / "model")}, self._limits)
+        return BENCHMARK.run(phase, {**job, "model": str(self._folder / "model")}, self._limits)
 
 
 class _Keys:
-    """A sha256 for each run over all that its result hangs on: settings, defaults included, documents and seed."""
+    """A sha256 for each run over all that its result depends on: settings, defaults included, documents and seed."""
 
     def __init__(self, study: Study, folder: Path) -> None:
         train, dev = read_training(folder, study.documents)
@@ -107,8 +109,8 @@ class _Keys:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def _measure(study: Study, arm: Arm, folder: Path, seed: int, threads: int, models: _Models) -> dict[str, Any]:
-    facts = machine.facts(threads, seed, _PACKAGES)
+def _measure(study: Study, arm: Arm, folder: Path, seed: int, threads: int, models: _Models) -> Found:
+    facts = BENCHMARK.facts(threads, seed)
     whole = arm if arm.of is None else study.choose([arm.of])[0]
     job = {
         "method": whole.method,
@@ -140,3 +142,45 @@ def _measure(study: Study, arm: Arm, folder: Path, seed: int, threads: int, mode
         "n": rank["n"],
         "metrics": rank["metrics"],
     }
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("paper", metavar="PAPER", help=f"one of {', '.join(PAPERS)}")
+    parser.add_argument("--hours", type=float, help="begin no run after so many hours")
+    parser.add_argument("--seeds", default="0,1,2", help="seeds, each of all arms before the next (default: 0,1,2)")
+    parser.add_argument("--arms", help="only these arms, such as dynamic,static")
+    parser.add_argument("--table", action="store_true", help="run nothing; print the tables of the results so far")
+    add_options(parser, "data", threads=2, timeout=1800, patience=60)
+
+
+def _measured(options: argparse.Namespace) -> Measured:
+    """Run the arms of a paper, each stored as soon as it is done, or print its tables."""
+    study = read_study(options.paper)
+    if options.table:
+        print("\n\n".join(tables_of(study)) or f"no results of {study.paper} yet")
+        return
+    arms = study.choose(None if options.arms is None else options.arms.split(","))
+    with locate(study.documents.set, options.data) as folder:
+        failed = fill(study, folder, arms, _numbers(options.seeds), limits_of(options), options.threads, options.hours)
+    if failed:
+        raise PhaseError(f"{len(failed)} runs failed")
+    yield from ()
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ConfigError(f"--seeds takes whole numbers such as 0,1,2; got {text!r}") from None
+
+
+BENCHMARK = Benchmark(
+    name=NAME,
+    about="Try on this machine what a paper claims by experiment.",
+    module="benchmarks.ablations.phases",
+    packages=("xmtc", "numpy", "scipy", "numba", "torch", "transformers", "accelerate"),
+    arguments=_add_arguments,
+    measure=_measured,
+    summary=lambda result: result["arm"],
+    describe=describe,
+)

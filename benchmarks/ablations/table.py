@@ -27,8 +27,8 @@ from benchmarks.ablations.study import (
     flatten,
     read_study,
 )
-from benchmarks.store import read_results
-from benchmarks.tables.markdown import hardware, signed, table
+from benchmarks.framework.markdown import hardware, signed, table
+from benchmarks.framework.results import read_results
 
 _HEAD = """## Claims of the papers
 
@@ -42,8 +42,8 @@ _FEWEST = 3  # seeds that decide anything
 Results = dict[str, dict[int, dict[str, Any]]]  # arm → seed → what its run found
 
 
-def section() -> list[str]:
-    """Return the parts of a page on all papers that have results; none, where no paper has."""
+def describe(results: Mapping[str, Any]) -> list[str]:
+    """Return the section of the page on all papers that have results; none, where no paper has."""
     parts = [part for paper in PAPERS for part in tables_of(read_study(paper))]
     return [_HEAD, *parts] if parts else []
 

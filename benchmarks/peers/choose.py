@@ -14,49 +14,28 @@ import hashlib
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from benchmarks import machine
-from benchmarks.linear import read_options
-from benchmarks.peers.__main__ import work_folder
+from benchmarks.framework import Benchmark, Found, Measured, PhaseError, limits_of
+from benchmarks.framework.markdown import code, table
+from benchmarks.framework.results import read_result
+from benchmarks.linear import add_set_options
+from benchmarks.peers.compare import ROOM
 from benchmarks.peers.export import Problem, pose
-from benchmarks.peers.race import CONTESTANTS, choose, job_of
-from benchmarks.peers.rivals import Rival, ready
+from benchmarks.peers.race import CONTESTANTS, job_of
+from benchmarks.peers.rivals import Rival, choose, ready, run_driver
 from benchmarks.peers.score import gather
-from benchmarks.process import Limits, PhaseError, run
-from benchmarks.sets import BUILT, data_folder, locate
-from benchmarks.store import WIDTH, read_result, write_result
-from benchmarks.tables.markdown import code, table
+from benchmarks.rankings import WIDTH
+from benchmarks.scoring import scores
+from benchmarks.sets import BUILT, locate, work_folder
 from xmtc.api import read_corpus
 from xmtc.core.corpus import Corpus
-from xmtc.core.errors import ConfigError, XmtcError
-from xmtc.core.metrics import bootstrap
+from xmtc.core.errors import ConfigError
 
-KIND = "choices"
+NAME = "choices"
 _FIGURES = ("P@1", "P@5", "nDCG@5", "PSP@5")
 _SHARE = 6  # one module in so many is held out
-
-
-def main() -> int:
-    """Try every C on the sets named on the command line."""
-    parser = argparse.ArgumentParser(description="Choose each contestant's C on held-out documents.")
-    parser.add_argument("--only", help="contestants to try (default: all that have a C to choose)")
-    parser.add_argument("--work", help="folder of environments and models (default: $XMTC_CACHE/peers)")
-    options = read_options(parser)
-    try:
-        chosen = [rival for rival in choose(options.only) if rival.C]
-        for name in options.sets:
-            if name != BUILT:
-                raise ConfigError(f"only modules of {BUILT} are held out; on {name} everybody has fixed settings")
-            with locate(name, data_folder(options.data)) as folder:
-                path = try_set(name, folder, chosen, work_folder(options.work), options)
-            print(f"{name}: → {path.relative_to(machine.ROOT)}", flush=True)
-    except XmtcError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
 
 
 def hold_out(corpus: Corpus) -> tuple[Corpus, Corpus]:
@@ -66,14 +45,14 @@ def hold_out(corpus: Corpus) -> tuple[Corpus, Corpus]:
     return corpus.take(np.flatnonzero(~held)).compact(), corpus.take(np.flatnonzero(held))
 
 
-def best(tried: dict[str, dict[str, Any]]) -> float:
+def best(tried: dict[str, Found]) -> float:
     """Return the C with the highest nDCG@5 of those that were tried: C → figures."""
     return max(sorted(map(float, tried)), key=lambda C: tried[str(C)]["nDCG@5"])
 
 
-def section(name: str) -> list[str]:
-    """Return the part of the page on a set's choices; none where nothing was chosen."""
-    result = read_result(KIND, name)
+def describe_set(name: str) -> list[str]:
+    """Return the parts of a set's section; none where nothing was chosen."""
+    result = read_result(f"{NAME}/{name}")
     if result is None:
         return []
     rows = [
@@ -92,36 +71,34 @@ def section(name: str) -> list[str]:
     ]
 
 
-def try_set(name: str, folder: Path, chosen: list[Rival], work: Path, options: argparse.Namespace) -> Path:
+def try_set(name: str, folder: Path, chosen: list[Rival], work: Path, options: argparse.Namespace) -> Found:
     """Try all values of the chosen contestants; what is known of the others is kept."""
     train, held = hold_out(read_corpus(folder, "train"))
     problem = pose(train, held, work / "data" / f"{name}-choice")
-    contestants = (read_result(KIND, name) or {"contestants": {}})["contestants"]
+    contestants = (read_result(f"{NAME}/{name}") or {"contestants": {}})["contestants"]
     for rival in chosen:
         contestants[rival.name] = found = _try_all(name, rival, problem, work, options)
         print(f"{name}: {rival.title}: {found.get('error') or found['chosen']}", flush=True)
-    result = {
+    return {
         "set": name,
-        "facts": machine.facts(options.threads, options.seed),
+        "facts": BENCHMARK.facts(options.threads, options.seed),
         "documents": {"train": len(train), "held_out": len(held)},
         "contestants": {who: contestants[who] for who in CONTESTANTS if who in contestants},
     }
-    return write_result(KIND, name, result)
 
 
-def _try_all(name: str, rival: Rival, problem: Problem, work: Path, options: argparse.Namespace) -> dict[str, Any]:
+def _try_all(name: str, rival: Rival, problem: Problem, work: Path, options: argparse.Namespace) -> Found:
     model, top = work / "models" / f"{name}-choice" / rival.name, work / "models" / f"{name}-choice.npy"
-    module = f"benchmarks.peers.drivers.{rival.module}"
-    limits = Limits(options.timeout, options.patience)
-    record: dict[str, Any] = {"title": rival.title, "tried": {}}
+    record: Found = {"title": rival.title, "tried": {}}
     try:
         python = ready(rival, work)
         for C in rival.C:
             shutil.rmtree(model, ignore_errors=True)
             job = job_of({**rival.settings_of(name), "C": C}, problem, options)
             for phase in ("train", "predict"):
-                run(python, module, phase, {**job, "model": str(model), "top": str(top), "k": WIDTH}, limits)
-            values = bootstrap.point(gather(np.load(top, allow_pickle=False), problem))
+                asked = {**job, "model": str(model), "top": str(top), "k": WIDTH}
+                run_driver(python, rival, phase, asked, limits_of(options))
+            values = scores(gather(np.load(top, allow_pickle=False), problem))
             record["tried"][str(C)] = {key: values[key] for key in _FIGURES}
     except PhaseError as error:
         return {**record, "error": str(error)}
@@ -145,5 +122,30 @@ def _hash(module: str) -> int:
     return int(hashlib.sha256(module.encode()).hexdigest(), 16)
 
 
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--only", help="contestants to try (default: all that have a C to choose)")
+    parser.add_argument("--work", help="folder of environments and models (default: $XMTC_CACHE/peers)")
+    add_set_options(parser)
+
+
+def _measured(options: argparse.Namespace) -> Measured:
+    chosen = [rival for rival in choose(options.only, CONTESTANTS) if rival.C]
+    for name in options.sets:
+        if name != BUILT:
+            raise ConfigError(f"only modules of {BUILT} are held out; on {name} everybody has fixed settings")
+        with locate(name, options.data) as folder:
+            result = try_set(name, folder, chosen, work_folder(options.work, ROOM), options)
+        yield f"{NAME}/{name}", result
+
+
+BENCHMARK = Benchmark(
+    name="peers.choose",
+    about="Choose each contestant's C on held-out documents.",
+    arguments=_add_arguments,
+    measure=_measured,
+    summary=lambda result: f"{result['set']}: {len(result['contestants'])} contestants",
+    describe_set=describe_set,
+)
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

@@ -19,58 +19,29 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import machine
-from benchmarks.linear import read_options
-from benchmarks.peers.__main__ import work_folder
+from benchmarks.framework import Benchmark, Found, Measured, PhaseError, limits_of
+from benchmarks.framework.machine import facts
+from benchmarks.framework.markdown import SCORES, code, difference, flat, hardware, table
+from benchmarks.framework.results import read_result
+from benchmarks.linear import add_set_options
+from benchmarks.peers.compare import ROOM
 from benchmarks.peers.export import Problem, export
-from benchmarks.peers.rivals import OURS, RIVALS, Rival, ready
+from benchmarks.peers.rivals import OURS, RIVALS, Rival, choose, ready, run_driver
 from benchmarks.peers.score import compare, gather
-from benchmarks.process import Found, Limits, PhaseError, run
-from benchmarks.sets import about, data_folder, locate
-from benchmarks.store import WIDTH, read_ranking, read_result, write_ranking, write_result
-from xmtc.core.errors import ConfigError, XmtcError, nearest
+from benchmarks.rankings import WIDTH, read_top, write_top
+from benchmarks.sets import about, locate, work_folder
+from xmtc.core.errors import DataError, XmtcError
 
-KIND = "race"
+NAME = "race"
 CONTESTANTS = {**OURS, **{name: rival for name, rival in RIVALS.items() if not rival.slow}}
 VECTORISERS = ("xmtc-fast", "scikit-learn", "pecos")
 _REPEATED = 120  # seconds: training that takes longer is not repeated
+_TIMES = ["train s", "train peak MB", "model MB", "docs/s", "one: p50 ms", "p99", "from text: p50 ms", "p99"]
 
 
-def main() -> int:
-    """Run the sets named on the command line."""
-    parser = argparse.ArgumentParser(description="Race xmtc's linear method against its rivals.")
-    parser.add_argument("--only", help=f"contestants to run, of {','.join(CONTESTANTS)} (default: all)")
-    parser.add_argument("--repeats", type=int, default=3, help="trainings of each, where one is short")
-    parser.add_argument("--work", help="folder of environments and models (default: $XMTC_CACHE/peers)")
-    options = read_options(parser)
-    code = 0
-    for name in options.sets:
-        try:
-            chosen = choose(options.only)
-            with locate(name, data_folder(options.data)) as folder:
-                result = _run_set(name, folder, chosen, work_folder(options.work), options)
-        except XmtcError as error:
-            print(f"error: {error}", file=sys.stderr)
-            code = 2
-            continue
-        path = write_result(KIND, name, result)
-        print(f"{name}: → {path.relative_to(machine.ROOT)}", flush=True)
-    return code
-
-
-def choose(only: str | None) -> list[Rival]:
-    """Return the contestants of a comma-separated list, all by default."""
-    names = only.split(",") if only else list(CONTESTANTS)
-    for name in names:
-        if name not in CONTESTANTS:
-            hint = nearest(name, CONTESTANTS) or f" Known: {', '.join(CONTESTANTS)}."
-            raise ConfigError(f"unknown contestant {name!r}.{hint}")
-    return [CONTESTANTS[name] for name in names]
-
-
-def _run_set(name: str, folder: Path, chosen: list[Rival], work: Path, options: argparse.Namespace) -> dict[str, Any]:
+def _run_set(name: str, folder: Path, chosen: list[Rival], work: Path, options: argparse.Namespace) -> Found:
     problem = export(folder, work / "data" / name)
-    stored = read_result(KIND, name) or {"contestants": {}, "tfidf": {}, "data": {}}
+    stored = read_result(f"{NAME}/{name}") or {"contestants": {}, "tfidf": {}, "data": {}}
     data = {**about(folder), "train": problem.train, "test": problem.test, "documents": problem.n_documents}
     same = all(stored["data"].get(key) == data[key] for key in ("train", "test"))
     contestants, tfidf = (stored["contestants"], stored["tfidf"]) if same else ({}, {})
@@ -90,45 +61,40 @@ def _run_set(name: str, folder: Path, chosen: list[Rival], work: Path, options: 
     }
 
 
-def _run_contestant(
-    name: str, rival: Rival, problem: Problem, work: Path, options: argparse.Namespace
-) -> dict[str, Any]:
+def _run_contestant(name: str, rival: Rival, problem: Problem, work: Path, options: argparse.Namespace) -> Found:
     """Install, train, rank together and one by one; return what was found, or how far it came and the error."""
-    record: dict[str, Any] = {
+    record: Found = {
         "title": rival.title,
         "settings": rival.settings_of(name),
         "notes": list(rival.notes),
-        "facts": machine.facts(options.threads, options.seed),
+        "facts": facts(options.threads, options.seed),
     }
     model, top = work / "models" / name / rival.name, work / "models" / name / f"{rival.name}.npy"
     job = {**job_of(rival.settings_of(name), problem, options), "model": str(model), "top": str(top), "k": WIDTH}
-    module = f"benchmarks.peers.drivers.{rival.module}"
-    limits = Limits(options.timeout, options.patience)
+    limits = limits_of(options)
     phase, trained = "install", list[Found]()
     try:
         python = ready(rival, work)
         phase = "train"
         while len(trained) < options.repeats and sum(found["seconds"] for found in trained) < _REPEATED:
             shutil.rmtree(model, ignore_errors=True)
-            trained.append(run(python, module, phase, job, limits))
+            trained.append(run_driver(python, rival, phase, job, limits))
         record["facts"] |= {key: trained[0][key] for key in ("python", "packages")}
         record["train"] = {**_best(trained), "all_seconds": [found["seconds"] for found in trained]}
         for phase in ("predict", "single"):
-            record[phase] = run(python, module, phase, job, limits)
+            record[phase] = run_driver(python, rival, phase, job, limits)
     except PhaseError as error:
         return {**record, "error": f"{phase}: {error}"}
     finally:
         shutil.rmtree(model, ignore_errors=True)
-    record["ranking"] = write_ranking(name, f"race-{rival.name}", np.load(top, allow_pickle=False))
+    record["ranking"] = write_top(name, f"race-{rival.name}", np.load(top, allow_pickle=False))
     return record
 
 
-def _run_tfidf(rival: Rival, problem: Problem, work: Path, options: argparse.Namespace) -> dict[str, Any]:
+def _run_tfidf(rival: Rival, problem: Problem, work: Path, options: argparse.Namespace) -> Found:
     try:
         python = ready(rival, work)
-        module = f"benchmarks.peers.drivers.{rival.module}"
-        limits = Limits(options.timeout, options.patience)
-        found = run(python, module, "tfidf", job_of(rival.settings, problem, options), limits)
+        found = run_driver(python, rival, "tfidf", job_of(rival.settings, problem, options), limits_of(options))
     except PhaseError as error:
         return {"title": rival.title, "error": str(error)}
     return {"title": rival.title, **found}
@@ -154,7 +120,7 @@ def _scored(name: str, problem: Problem, contestants: dict[str, Any]) -> dict[st
     """Add each one's scores, and the first of xmtc's own minus it."""
     statistics = {}
     for who, record in contestants.items():
-        ids = read_ranking(name, f"race-{who}", record["ranking"]["sha256"]) if "ranking" in record else None
+        ids = read_top(name, f"race-{who}", record["ranking"]["sha256"]) if "ranking" in record else None
         if ids is not None:
             statistics[who] = gather(ids, problem)
     first = next((who for who in statistics if who in OURS), None)
@@ -167,5 +133,141 @@ def _told(found: dict[str, Any]) -> str:
     return f"trained in {found['train']['seconds']:.1f} s, ranked in {found['predict']['seconds']:.2f} s"
 
 
+def describe_set(name: str) -> list[str]:
+    """Return the parts of a set's section; none where no race was run."""
+    result = read_result(f"{NAME}/{name}")
+    if result is None:
+        return []
+    ran = {who: found for who, found in result["contestants"].items() if "error" not in found}
+    failed = [found for found in result["contestants"].values() if "error" in found]
+    data = result["data"]
+    parts = [
+        "### The race",
+        f"{_count_runs(result['contestants'])}, one after another, on the same matrices of {data['documents']:,} "
+        f"training and {data['test_documents']:,} test documents. Training is from the matrix to the model on disk, "
+        "clustering included: the quickest of the runs, all of them in brackets. docs/s: all test documents in one "
+        "call, the quickest of three. One: a document alone, on one thread; from text: vectorised first, by xmtc's "
+        "and PECOS's own TF-IDF, of the others by scikit-learn's.",
+        table(["", *_TIMES], [_time_cells(found, data["test_documents"]) for found in ran.values()]),
+    ]
+    parts += [_profile(found) for found in ran.values() if "stages" in found["train"]]
+    if failed:
+        parts.append("\n".join(f"- {found['title']} failed: {found['error']}" for found in failed))
+    scored = {who: found for who, found in ran.items() if "metrics" in found}
+    if scored:
+        parts += [
+            table(["known truth", *SCORES.values()], [_score_cells(found) for found in scored.values()]),
+            _difference_table(list(scored.values())),
+        ]
+    if result["tfidf"]:
+        rows = [_vectoriser_cells(found) for found in result["tfidf"].values()]
+        parts += ["TF-IDF alone, seconds:", table(["", "fit and transform train", "transform test", "features"], rows)]
+    parts.append("\n".join(_what_ran(found) for found in result["contestants"].values()))
+    return parts
+
+
+def _count_runs(contestants: dict[str, Any]) -> str:
+    n = len({found["facts"]["commit"] for found in contestants.values()})
+    return "All in one run" if n == 1 else f"In {n} runs, whose commits are told below"
+
+
+def _time_cells(found: dict[str, Any], n_documents: int) -> list[str]:
+    train, predict, single = found["train"], found["predict"], found["single"]
+    every = ", ".join(f"{seconds:.1f}" for seconds in train["all_seconds"])
+    return [
+        found["title"],
+        f"{train['seconds']:.1f} ({every})",
+        f"{train['peak_rss_mb']:,.0f}",
+        f"{train['model_mb']:.1f}",
+        f"{n_documents / predict['seconds']:,.0f}",
+        *(f"{single[kind][share]:.2f}" for kind in ("vector_ms", "text_ms") for share in ("p50", "p99")),
+    ]
+
+
+def _profile(found: dict[str, Any]) -> str:
+    train = found["train"]
+    told = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in train["stages"].items())
+    rest = train["seconds"] - sum(train["stages"].values())
+    return f"Where the training time of {found['title']} goes: {told}, all else {rest:.2f} s."
+
+
+def _score_cells(found: dict[str, Any]) -> list[str]:
+    return [found["title"], *(f"{found['metrics'][key]:.2f}" for key in SCORES)]
+
+
+def _difference_table(scored: list[dict[str, Any]]) -> str:
+    first, *others = scored
+    keys = list(first["differences"])
+    return table(
+        [f"{first['title']} −", *(found["title"] for found in others)],
+        [[SCORES.get(key, key), *(difference(found["differences"][key]) for found in others)] for key in keys],
+    )
+
+
+def _vectoriser_cells(found: dict[str, Any]) -> list[str]:
+    if "error" in found:
+        return [f"{found['title']} failed: {found['error']}", "–", "–", "–"]
+    return [
+        found["title"],
+        f"{found['fit_transform']:.2f}",
+        f"{found['transform']:.2f}",
+        f"{found['features']:,}",
+    ]
+
+
+def _what_ran(found: dict[str, Any]) -> str:
+    line = f"- {found['title']}: {code(found['facts'])}; {hardware(found['facts'])}; "
+    line += f"{flat(found['settings'])}; all else its defaults." if found["settings"] else "its defaults."
+    phases = [(phase, found[phase]["machine"]) for phase in ("train", "predict", "single") if phase in found]
+    if phases:
+        told = ", ".join(
+            f"{phase} {'unknown' if quiet['others_cores'] is None else format(quiet['others_cores'], '.2f')}"
+            for phase, quiet in phases
+        )
+        line += f" Cores that others took: {told}."
+    return " ".join([line, *(f"Note: {note}." for note in found["notes"])])
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--only", help=f"contestants to run, of {','.join(CONTESTANTS)} (default: all)")
+    parser.add_argument("--repeats", type=int, default=3, help="trainings of each, where one is short")
+    parser.add_argument("--work", help="folder of environments and models (default: $XMTC_CACHE/peers)")
+    add_set_options(parser)
+
+
+def _measured(options: argparse.Namespace) -> Measured:
+    chosen = choose(options.only, CONTESTANTS)
+    failed = []
+    for name in options.sets:
+        try:
+            with locate(name, options.data) as folder:
+                result = _run_set(name, folder, chosen, work_folder(options.work, ROOM), options)
+        except XmtcError as error:
+            failed.append(f"{name}: {error}")
+            continue
+        yield f"{NAME}/{name}", result
+    if failed:
+        raise DataError("\n".join(failed))
+
+
+def _rankings(name: str) -> dict[str, str]:
+    result = read_result(f"{NAME}/{name}") or {"contestants": {}}
+    return {
+        f"race-{who}": record["ranking"]["sha256"]
+        for who, record in result["contestants"].items()
+        if "ranking" in record
+    }
+
+
+BENCHMARK = Benchmark(
+    name=f"peers.{NAME}",
+    about="Race xmtc's linear method against its rivals.",
+    arguments=_add_arguments,
+    measure=_measured,
+    summary=lambda result: f"{result['set']}: {len(result['contestants'])} contestants",
+    describe_set=describe_set,
+    rankings=_rankings,
+)
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main())

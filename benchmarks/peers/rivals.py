@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.process import PhaseError, one_line
+from benchmarks.framework import Found, Limits, PhaseError
+from benchmarks.framework.process import one_line, run
 from xmtc.catalogue import read_recipe
+from xmtc.core.errors import ConfigError, nearest
 
 _PATIENCE = 1800  # seconds that an installation may take
 
@@ -167,6 +170,21 @@ OURS = {
         Rival("xmtc-default", "xmtc linear (3 trees)", (), "", {"recipe": None}),
     )
 }
+
+
+def choose(only: str | None, known: Mapping[str, Rival]) -> list[Rival]:
+    """Return the rivals of a comma-separated list; by default all but the slow ones."""
+    names = only.split(",") if only else [name for name, rival in known.items() if not rival.slow]
+    for name in names:
+        if name not in known:
+            hint = nearest(name, known) or f" Known: {', '.join(known)}."
+            raise ConfigError(f"unknown rival {name!r}.{hint}")
+    return [known[name] for name in names]
+
+
+def run_driver(python: Path, rival: Rival, phase: str, job: Mapping[str, Any], limits: Limits) -> Found:
+    """Run a phase of the rival's driver in its environment."""
+    return run(python, f"benchmarks.peers.drivers.{rival.module}", phase, job, limits)
 
 
 def ready(rival: Rival, work: Path) -> Path:

@@ -12,19 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.parts import label_fingerprint, read_parts
+from benchmarks.framework.results import read_result
 from benchmarks.peers.export import Problem
 from benchmarks.peers.rivals import RIVALS
-from benchmarks.store import OURS, read_ranking, read_result
+from benchmarks.rankings import OURS, read_ranking, read_top
+from benchmarks.scoring import Truth, differences, scores
+from benchmarks.splits import label_fingerprint, read_splits
 from xmtc.core import metrics
 from xmtc.core.errors import ConfigError
-from xmtc.core.metrics import bootstrap
-from xmtc.core.ranking import Ranking
-
-COMPARED = (
-    *("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@3", "PSP@5"),
-    *(f"macro-F@5/{bin_}" for bin_ in metrics.BINS),
-)
 
 
 def score(name: str, problem: Problem, linear: dict[str, Any], rivals: dict[str, Any], data: Path) -> dict[str, Any]:
@@ -32,14 +27,14 @@ def score(name: str, problem: Problem, linear: dict[str, Any], rivals: dict[str,
 
     data: the set's folder.
     """
-    ours = read_ranking(name, OURS, linear["ranking"]["sha256"])
+    ours = read_top(name, OURS, linear["ranking"]["sha256"])
     if ours is None:
         raise ConfigError(f"xmtc's ranking of {name} is missing; run python -m benchmarks.linear {name} again")
     own = gather(ours, problem)
     scored = {}
     for rival, record in rivals.items():
         kept = {key: value for key, value in record.items() if key not in ("metrics", "differences", "beside")}
-        theirs = read_ranking(name, rival, record["ranking"]["sha256"]) if "ranking" in record else None
+        theirs = read_top(name, rival, record["ranking"]["sha256"]) if "ranking" in record else None
         if theirs is not None:
             gathered = gather(theirs, problem)
             kept.update(compare(own, gathered))
@@ -60,26 +55,12 @@ def score(name: str, problem: Problem, linear: dict[str, Any], rivals: dict[str,
 
 def gather(ids: NDArray[np.int32], problem: Problem) -> metrics.Statistics:
     """Return what metrics need of a ranking."""
-    ranking = Ranking(ids, np.zeros(ids.shape, dtype=np.float32))  # metrics look at the order alone
-    return metrics.collect(ranking, problem.truth, problem.labels, problem.n_documents, mode="known")
+    return Truth(problem.truth, problem.labels, problem.n_documents).collect(ids)
 
 
 def compare(own: metrics.Statistics, theirs: metrics.Statistics) -> dict[str, Any]:
     """Return a rival's scores, and ours minus them with paired intervals."""
-    return {"metrics": bootstrap.point(theirs), "differences": differences(own, theirs)}
-
-
-def differences(one: metrics.Statistics, other: metrics.Statistics) -> dict[str, Any]:
-    """Return one's scores minus the other's, with paired intervals."""
-    found = bootstrap.compare({"other": other, "one": one}).differences["one"]
-    return {
-        key: {
-            "difference": found[key].difference,
-            "interval": [found[key].low, found[key].high],
-            "decided": found[key].decided,
-        }
-        for key in COMPARED
-    }
+    return {"metrics": scores(theirs), "differences": differences(own, theirs)}
 
 
 def _beside(name: str, run: str, problem: Problem, theirs: metrics.Statistics, data: Path) -> dict[str, Any]:
@@ -88,14 +69,14 @@ def _beside(name: str, run: str, problem: Problem, theirs: metrics.Statistics, d
 
     A run that held dev out of train has fewer labels, which stand in another order.
     """
-    found = read_result(f"train/{name}", run)
+    found = read_result(f"train/{name}/{run}")
     if found is None or found["data"]["test"] != problem.test:
         return {}
     ours = read_ranking(name, f"{run}.test", found["rankings"]["test"]["sha256"])
     if ours is None:
         return {}
     if found["data"]["train"] != problem.train:
-        labels = read_parts(data).train.labels
+        labels = read_splits(data).train.labels
         if label_fingerprint(labels) != found["data"]["label_ids"]:
             return {}
         entries = np.array([problem.labels.position[id] for id in labels.ids[: labels.n_labels]], dtype=np.int32)

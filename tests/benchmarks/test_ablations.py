@@ -12,8 +12,7 @@ import pytest
 
 pytest.importorskip("torch", reason="neural arms need torch")
 
-from benchmarks import process, store
-from benchmarks.ablations import lightxml, run, schedule, table
+from benchmarks.ablations import lightxml, phases, schedule, table
 from benchmarks.ablations.documents import read_test, read_training
 from benchmarks.ablations.study import (
     FEW_IN_SCOPE,
@@ -31,7 +30,7 @@ from benchmarks.ablations.study import (
     flatten,
     read_study,
 )
-from benchmarks.process import Limits, PhaseError
+from benchmarks.framework import Limits, PhaseError, process, results
 from tests.benchmarks.sets import all_texts, documents, write_native
 from tests.tiny import build_tiny
 from xmtc import api
@@ -55,7 +54,7 @@ FACTS: dict[str, Any] = {
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XMTC_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(store, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(results, "RESULTS", tmp_path / "results")
     return tmp_path
 
 
@@ -142,15 +141,15 @@ def test_an_arm_that_is_part_of_another_is_ranked_by_its_members(home: Path, mon
     study = replace(
         build_study(), arms=(both, replace(alone, name="second", of="both", members=(1,)), alone), claims=()
     )
-    phases = []
+    ran, run = [], process.run
 
     def watched(python: str, module: str, phase: str, job: dict[str, Any], limits: Limits) -> dict[str, Any]:
-        phases.append(phase)
-        return process.run(python, module, phase, job, limits)
+        ran.append(phase)
+        return run(python, module, phase, job, limits)
 
-    monkeypatch.setattr(schedule, "run", watched)
+    monkeypatch.setattr(process, "run", watched)
     assert schedule.fill(study, folder, study.choose(["both", "second"]), [0], LIMITS, threads=1) == []
-    assert phases == ["train", "rank", "rank"]
+    assert ran == ["train", "rank", "rank"]
     assert schedule.fill(study, folder, study.choose(["alone"]), [1], LIMITS, threads=1) == []
     apart = replace(study, arms=(replace(both, name="first", of="both", members=(0,)), both, replace(alone, stride=2)))
     assert schedule.fill(apart, folder, apart.choose(["first", "alone"]), [2], LIMITS, threads=1) == []
@@ -256,7 +255,7 @@ def test_how_much_experts_differ_is_told(home: Path) -> None:
     for experts in (["A-first", "D-last"], ["D-last"]):
         config = {"encoder": encoder, "experts": experts, "train": {"epochs": 1}}
         model = api.train(train, "mexml", config, dev=test)
-        found.append(run._disagreement(model, test.align(model.labels)))
+        found.append(phases.disagreement(model, test.align(model.labels)))
         if len(experts) == 2:
             pairs = [_kl(model, text, labels) for text, labels in documents(20, 1)]
     assert found[0][KL] == pytest.approx(1000 * sum(map(sum, pairs)) / sum(map(len, pairs)), rel=1e-4)
@@ -268,7 +267,7 @@ def test_what_a_teacher_knows_is_told(home: Path) -> None:
     train, test = api.read_corpus(folder, "train"), api.read_corpus(folder, "test")
     config = {"words": {"vectors": "random", "width": 16}, "neighbours": {"k": 3}, "train": {"epochs": 1}}
     model = api.train(train, "treader", config, dev=test)
-    found = run._scope(model, test.align(model.labels))
+    found = phases.scope(model, test.align(model.labels))
     counts = dict(zip(model.labels.ids, model.labels.counts.tolist(), strict=True))
     hits, truth = [], []
     for text, labels in zip(test.texts, test.Y, strict=True):
@@ -281,7 +280,7 @@ def test_what_a_teacher_knows_is_told(home: Path) -> None:
     assert found[FEW_IN_SCOPE] == pytest.approx(100 * len(few[0]) / len(few[1]), rel=1e-4)
     assert 0 < found[VOTE] <= 100
     assert json.loads(json.dumps(found)) == found
-    taught = run._scope(api.train(train, "treader", {**config, "reader": {"teacher": False}}, dev=test), test)
+    taught = phases.scope(api.train(train, "treader", {**config, "reader": {"teacher": False}}, dev=test), test)
     assert taught == {}
 
 
@@ -340,7 +339,7 @@ def test_unknown_names_suggest_the_nearest() -> None:
 
 def _write(study: Study, arm: str, seed: int, score: float, losses: list[float] | None = None) -> None:
     found = _result(study, study.choose([arm])[0], seed, score, losses)
-    store.write_result(f"ablations/{study.paper}", f"{arm}-{seed}", found)
+    results.write_result(f"ablations/{study.paper}/{arm}-{seed}", found)
 
 
 def _result(study: Study, arm: Arm, seed: int, score: float, losses: list[float] | None = None) -> dict[str, Any]:

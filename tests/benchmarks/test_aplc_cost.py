@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("torch", reason="aplc needs torch")
 
-from benchmarks import aplc_cost, store
-from benchmarks.process import Limits
+from benchmarks import aplc_cost
+from benchmarks.framework import Limits, results
 from benchmarks.reproduce import read_published
 
 
@@ -23,8 +23,8 @@ def test_ratios_of_the_paper() -> None:
 
 
 def test_measures_and_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "RESULTS", tmp_path)
-    assert aplc_cost.section() == []
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    assert aplc_cost.BENCHMARK.section() == []
     job = {"width": 8, "q": 2, "batch": 4, "positives": 2, "steps": 2, "threads": 1}
     result = aplc_cost.measure([40], job, Limits(120, 0))
     (size,) = result["sizes"]
@@ -32,8 +32,8 @@ def test_measures_and_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert size["linear"]["parameters"] == 8 * 40
     assert size["aplc"]["parameters"] == 8 * (20 + 1) + 4 * (8 + 20) + 2 * 4
     assert size["eq9"] == pytest.approx(40 / 30)
-    store.write_result(".", aplc_cost.NAME, result)
-    assert any("| 40 | 2 | 0.00 |" in part for part in aplc_cost.section())
+    results.write_result(aplc_cost.NAME, result)
+    assert any("| 40 | 2 | 0.00 |" in part for part in aplc_cost.BENCHMARK.section())
 
 
 def test_published_figures_are_well_formed() -> None:

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import calibration, store
-from benchmarks.parts import label_fingerprint, read_parts
+from benchmarks import calibration
+from benchmarks.framework import results
+from benchmarks.rankings import write_ranking
+from benchmarks.splits import label_fingerprint, read_splits
 from tests.benchmarks.sets import write_native
 from xmtc import api
 
@@ -20,22 +22,22 @@ def home(tmp_path_factory: pytest.TempPathFactory):
     """A set with dev, a linear model in the folder of models, and its run with both rankings in the results."""
     folder = tmp_path_factory.mktemp("calibration")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "RESULTS", folder / "results")
+        patch.setattr(results, "RESULTS", folder / "results")
         data = write_native(folder / "data" / "small", {"train": 60, "dev": 150, "test": 120})
-        parts, test = read_parts(data), api.read_corpus(data, "test")
-        model = api.train(parts.train, "linear", {"tree": {"trees": 1}}, out=folder / "work" / "small" / "linear-0")
+        splits, test = read_splits(data), api.read_corpus(data, "test")
+        model = api.train(splits.train, "linear", {"tree": {"trees": 1}}, out=folder / "work" / "small" / "linear-0")
         rankings = {}
-        for split, corpus in (("dev", parts.dev), ("test", test)):
+        for split, corpus in (("dev", splits.dev), ("test", test)):
             ranking = api.rank_corpus(model, corpus, 12)
-            rankings[split] = store.write_ranking("small", f"linear-0.{split}", ranking.labels, ranking.scores)
-        facts = {**parts.about(), "test": test.fingerprint(), "label_ids": label_fingerprint(model.labels)}
+            rankings[split] = write_ranking("small", f"linear-0.{split}", ranking.labels, ranking.scores)
+        facts = {**splits.about(), "test": test.fingerprint(), "label_ids": label_fingerprint(model.labels)}
         run = {"set": "small", "name": "linear-0", "title": "xmtc linear", "data": facts, "rankings": rankings}
-        store.write_result("train/small", "linear-0", run)
+        results.write_result("train/small/linear-0", run)
         yield folder
 
 
 def measure(home: Path) -> dict[str, Any]:
-    code = calibration.main(["small", "linear-0", "--data", str(home / "data"), "--work", str(home / "work")])
+    code = calibration.BENCHMARK.main(["small", "linear-0", "--data", str(home / "data"), "--work", str(home / "work")])
     result = json.loads((home / "results" / "calibration" / "small" / "linear-0.json").read_text())
     assert code == (0 if result["fits"] else 1)
     return result
@@ -46,9 +48,9 @@ def test_figures_are_those_of_a_plain_count(home: Path) -> None:
     assert str(home) not in json.dumps(result)
     assert result["rankings"].startswith("stored")
     assert result["pairs"]["all"] == 120 * 12
-    parts, test = read_parts(home / "data" / "small"), api.read_corpus(home / "data" / "small", "test")
+    splits, test = read_splits(home / "data" / "small"), api.read_corpus(home / "data" / "small", "test")
     model = api.load(home / "work" / "small" / "linear-0")
-    calibrated = api.calibrate(model, parts.dev).rank(test.texts, 12)
+    calibrated = api.calibrate(model, splits.dev).rank(test.texts, 12)
     truth = test.align(model.labels).Y.toarray()
     right = np.take_along_axis(truth, calibrated.labels.astype(np.int64), axis=1) > 0
     for kind, sure in (("score", calibrated.scores), ("isotonic", calibrated.probabilities)):
@@ -79,22 +81,23 @@ def test_a_ranking_that_is_not_stored_is_made_by_the_model(home: Path) -> None:
 
 def test_the_page_tells_it(home: Path) -> None:
     result = measure(home)
-    page = "\n".join(calibration.section())
+    page = "\n".join(calibration.BENCHMARK.section())
     assert f"| small: xmtc linear | score | {result['error']['score']['all']:.4f} |" in page
     assert f"{100 * result['threshold']['isotonic']['precision']:.2f} [" in page
     assert ("all runs. " in page) is result["fits"]
 
 
 def test_mistakes(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert calibration.main(["small", "linaer-0", "--data", str(home / "data")]) == 2
+    assert calibration.BENCHMARK.main(["small", "linaer-0", "--data", str(home / "data")]) == 2
     assert "Did you mean 'linear-0'" in capsys.readouterr().err
     other = write_native(home / "other" / "small", {"train": 61, "dev": 150, "test": 120})
-    assert calibration.main(["small", "linear-0", "--data", str(other.parent)]) in (0, 1)  # train alone does not matter
+    # train alone does not matter
+    assert calibration.BENCHMARK.main(["small", "linear-0", "--data", str(other.parent)]) in (0, 1)
     write_native(home / "third" / "small", {"train": 60, "test": 120})
-    assert calibration.main(["small", "linear-0", "--data", str(home / "third")]) == 2
+    assert calibration.BENCHMARK.main(["small", "linear-0", "--data", str(home / "third")]) == 2
     assert "differ" in capsys.readouterr().err
 
 
 def test_no_result_no_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "RESULTS", tmp_path)
-    assert calibration.section() == []
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    assert calibration.BENCHMARK.section() == []

@@ -10,8 +10,11 @@ import pytest
 
 pytest.importorskip("torch", reason="benchmarks.train tells the version of torch")
 
-from benchmarks import members, store, tables, train
-from benchmarks.ablations.run import some_members
+from benchmarks import members, tables, train
+from benchmarks.framework import results
+from benchmarks.framework.markdown import SCORES
+from benchmarks.models import some_members
+from benchmarks.rankings import WIDTH, read_stored, write_ranking
 from tests.benchmarks.sets import write_native
 from xmtc import api
 from xmtc.core import metrics
@@ -33,14 +36,13 @@ beam = 2
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XMTC_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(store, "RESULTS", tmp_path / "results")
-    monkeypatch.setattr(tables, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(results, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(tables, "PAGE", tmp_path / "RESULTS.md")
     monkeypatch.setattr(tables, "SCALING", tmp_path / "SCALING.md")
     write_native(tmp_path / "data" / "tiny", {"train": 200, "test": 60})
     (tmp_path / "four.toml").write_text(RECIPE)
     options = ["--set-name", "tiny", "--data", str(tmp_path / "data"), "--patience", "0", "--threads", "1"]
-    assert train.main([str(tmp_path / "four.toml"), *options]) == 0
+    assert train.BENCHMARK.main([str(tmp_path / "four.toml"), *options]) == 0
     return tmp_path
 
 
@@ -49,20 +51,20 @@ def test_members_alone_and_by_kinds_are_what_models_of_them_give(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = ["tiny", RUN, "--data", str(home / "data")]
-    assert members.main(given) == 0
+    assert members.BENCHMARK.main(given) == 0
     found = json.loads((home / "results" / "members" / "tiny" / f"{RUN}.json").read_text())
     model = api.load(home / "cache" / "benchmarks" / "tiny" / RUN)
     test = api.read_corpus(home / "data" / "tiny", "test")
-    kinds = [one["vectors"] for one in model.manifest.details["members"]]
+    kinds = [one.vectors for one in model.manifest.details.members]
     assert len(kinds) == 4
     chosen = {"all": [0, 1, 2, 3], **{kind: [i for i in range(4) if kinds[i] == kind] for kind in set(kinds)}}
     alone = {str(i): [i] for i in range(4)}
     for who, which in {**chosen, **alone}.items():
-        ranking = api.rank_corpus(some_members(model, which), test, store.WIDTH)
+        ranking = api.rank_corpus(some_members(model, which), test, WIDTH)
         aligned = test.align(model.labels)
         report = metrics.evaluate(ranking, aligned.Y, aligned.labels, model.manifest.n_documents, mode="known")
         scores = found["kinds"][who] if who in chosen else found["members"][which[0]]["metrics"]
-        assert scores == pytest.approx({key: report.metrics[key] for key in tables.SCORES}, abs=1e-3)
+        assert scores == pytest.approx({key: report.metrics[key] for key in SCORES}, abs=1e-3)
     for kind, differences in found["differences"].items():
         gain = found["kinds"]["all"]["P@1"] - found["kinds"][kind]["P@1"]
         assert differences["P@1"]["difference"] == pytest.approx(gain, abs=1e-3)
@@ -71,15 +73,15 @@ def test_members_alone_and_by_kinds_are_what_models_of_them_give(
 
     path = home / "results" / "train" / "tiny" / f"{RUN}.json"
     result = json.loads(path.read_text())
-    with np.load(home / "results" / "rankings" / "tiny" / f"{RUN}.test.npz", allow_pickle=False) as arrays:
-        other = np.roll(arrays["ids"], 1, axis=0)
-    result["rankings"]["test"] = store.write_ranking("tiny", f"{RUN}.test", other)
+    stored = read_stored(home / "results" / "rankings" / "tiny" / f"{RUN}.test.npz")
+    other = np.roll(stored.ids, 1, axis=0)
+    result["rankings"]["test"] = write_ranking("tiny", f"{RUN}.test", other)
     path.write_text(json.dumps(result))
     assert members.stale("tiny") == [
         f"tiny: members of {RUN} are of another model; run python -m benchmarks.members tiny {RUN} again"
     ]
     capsys.readouterr()
-    assert members.main(given) == 2
+    assert members.BENCHMARK.main(given) == 2
     assert "ranks otherwise than its result" in capsys.readouterr().err
-    assert members.main(["tiny", "xbert-five-0", *given[2:]]) == 2
+    assert members.BENCHMARK.main(["tiny", "xbert-five-0", *given[2:]]) == 2
     assert "no run 'xbert-five-0' on tiny" in capsys.readouterr().err

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("torch", reason="a training step needs torch")
 
-from benchmarks import mexml_memory, mexml_memory_run, store
-from benchmarks.process import Limits
+from benchmarks import mexml_memory
+from benchmarks.framework import Limits, process, results
 from benchmarks.reproduce import read_published
 
 ROBERTA = {
@@ -36,14 +36,14 @@ JOB: dict[str, Any] = {
 
 @pytest.mark.parametrize(("peak", "fits"), [(8000.0, True), (8700.0, False)])
 def test_all_phases_become_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, peak: float, fits: bool) -> None:
-    monkeypatch.setattr(store, "RESULTS", tmp_path)
-    assert mexml_memory.section() == []
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    assert mexml_memory.BENCHMARK.section() == []
 
     def run(python: str, module: str, phase: str, job: dict[str, Any], limits: Limits) -> dict[str, Any]:
-        found = getattr(mexml_memory_run, phase)(job)
+        found = mexml_memory.PHASES[phase](job)
         return {**found, "machine": {"others_cores": None}} | ({"step_peak_rss_mb": peak} if phase == "whole" else {})
 
-    monkeypatch.setattr(mexml_memory, "run", run)
+    monkeypatch.setattr(process, "run", run)
     result = mexml_memory.measure(JOB, Limits(60, 0))
     phases = result["phases"]
     assert result["fits"] is fits  # 8 GiB are 8,590 · 10⁶ bytes
@@ -51,8 +51,8 @@ def test_all_phases_become_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     attention = 50 * 16 + 17 * 8 + 9
     assert phases["ours"]["parameters"] == phases["literal"]["parameters"] == attention
     assert phases["whole"]["parameters"] > attention + 17 * 16 + 17 * 50
-    store.write_result(".", mexml_memory.NAME, result)
-    page = "\n".join(mexml_memory.section())
+    results.write_result(mexml_memory.NAME, result)
+    page = "\n".join(mexml_memory.BENCHMARK.section())
     assert f"(A-1, D-last) {'fits' if fits else 'does not fit'} 8 GiB" in page
 
 

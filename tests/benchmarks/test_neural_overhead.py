@@ -13,8 +13,10 @@ pytest.importorskip("torch", reason="the training loop needs torch")
 
 import torch
 
-from benchmarks import neural_overhead, store
-from benchmarks import neural_overhead_run as ways
+from benchmarks import neural_overhead
+from benchmarks.framework import results
+from benchmarks.neural_overhead import loops
+from benchmarks.training_steps import Stamps, cut_evenly, draw_documents
 from tests.benchmarks.sets import all_texts, write_native
 from tests.tiny import build_tiny
 from xmtc.core.config import build
@@ -29,27 +31,27 @@ SIZES = {"labels": 50, "cluster": 8, "bottleneck": 6, "shortlist": 3, "batch": 4
 
 @pytest.fixture
 def encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(store, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(results, "RESULTS", tmp_path / "results")
     return build_tiny("bert", tmp_path / "tiny-bert", all_texts(), layers=2)
 
 
 def _lightxml(encoder: Encoder, settings: dict[str, Any], mode: str) -> tuple[Any, Any, Any]:
     over = {"head": {"mode": mode, "dropout": 0.0, "bottleneck": 6, "shortlist": 3}}
     config = build(lightxml.LightxmlConfig, settings, over)
-    network = lightxml.LightxmlNetwork(encoder, config, 50, None if mode == "small" else ways.cut_evenly(50, 7))
-    return network, config, lightxml._groups
+    network = lightxml.LightxmlNetwork(encoder, config, 50, None if mode == "small" else cut_evenly(50, 7))
+    return network, config, lightxml.groups
 
 
 def _aplc(encoder: Encoder, settings: dict[str, Any]) -> tuple[Any, Any, Any]:
     config = build(aplc.AplcConfig, settings, {"train": {"clip": 0.1}})
-    return aplc.AplcNetwork(encoder, config, ways.cut_evenly(50, 2)), config, aplc._groups
+    return aplc.AplcNetwork(encoder, config, cut_evenly(50, 2)), config, aplc.groups
 
 
 def _mexml(encoder: Encoder, settings: dict[str, Any]) -> tuple[Any, Any, Any]:
     config = build(mexml.MexmlConfig, settings, {"train": {"clip": 0.1, "warmup": 0.3}})
     network = mexml.MexmlNetwork(encoder, config, 50, None)
     network.diverse = True
-    return network, config, mexml._groups
+    return network, config, mexml.groups
 
 
 @pytest.mark.parametrize("case", ["small", "large", "aplc", "mexml"])
@@ -61,13 +63,13 @@ def test_the_loop_by_hand_trains_as_ours(encoder: Path, case: str) -> None:
     }
     loaded, _ = load_encoder(build(lightxml.LightxmlConfig, settings).encoder)
     words = loaded.embed_words().num_embeddings
-    data = ways.draw_documents(20, 12, words, 50, loaded.layout, shortest=6)
+    data = draw_documents(20, 12, words, 50, loaded.layout, shortest=6)
     assemble = {"aplc": _aplc, "mexml": _mexml}.get(case) or partial(_lightxml, mode=case)
     start, config, groups = assemble(loaded, settings)
     networks = [copy.deepcopy(start) for _ in range(2)]
-    for network, way in zip(networks, (ways._by_hand, ways._ours), strict=True):
-        stamps = ways.Stamps()
-        way(ways.Problem.prepare(network, groups(network, config), data, config.train), stamps)
+    for network, way in zip(networks, (loops._by_hand, loops._ours), strict=True):
+        stamps = Stamps()
+        way(loops.Problem.prepare(network, groups(network, config), data, config.train), stamps)
         assert len(stamps.times) == 5
         assert stamps.ms > 0
     moved = 0.0
@@ -78,15 +80,15 @@ def test_the_loop_by_hand_trains_as_ours(encoder: Path, case: str) -> None:
 
 
 def test_cases_become_a_table(encoder: Path, tmp_path: Path) -> None:
-    assert tuple(ways.CASES) == neural_overhead.CASES
+    assert tuple(loops.PHASES) == neural_overhead.CASES
     folder = write_native(tmp_path / "tate", {"train": 300, "test": 10})
     job: dict[str, Any] = {"encoder": str(encoder), "data": str(folder), "steps": 4, "rounds": 2, **SIZES}
     quiet = {"load_before": 0.1, "waited_s": 0.0, "others_cores": 0.5}
     facts = {"commit": None, "dirty": True, "cpu": "a processor", "cores": 2, "ram_gb": 8.0, "system": "Linux"}
     facts |= {"python": "3.11", "packages": {}, "threads": 1, "seed": 0}
     measured = {"facts": facts, "steps": 4, "peak_rss_mb": 1.0, "machine": quiet}
-    assert neural_overhead.section() == []
-    cases = {name: {**case(job), **measured} for name, case in ways.CASES.items()}
+    assert neural_overhead.BENCHMARK.section() == []
+    cases = {name: {**case(job), **measured} for name, case in loops.PHASES.items()}
     cases["mexml"]["steps"] = 5
     for name in ("mexml", "small", "aplc", "large"):  # in whatever order they are measured
         case = cases[name]
@@ -97,8 +99,8 @@ def test_cases_become_a_table(encoder: Path, tmp_path: Path) -> None:
         shares = [entry["percent"] for entry in case["profile"]]
         assert shares == sorted(shares, reverse=True)
         assert 20 < sum(shares) <= 100
-        neural_overhead.record(name, case)
-    page = "\n".join(neural_overhead.section())
+        results.write_result(neural_overhead.NAME, neural_overhead.join(name, case))
+    page = "\n".join(neural_overhead.BENCHMARK.section())
     rows = [line.split(" |")[0] for line in page.splitlines() if " documents a step |" in line]
     assert rows == [
         "| small: tate, 12 labels, one layer over all; up to 48 tokens, 64 documents a step",
@@ -106,7 +108,7 @@ def test_cases_become_a_table(encoder: Path, tmp_path: Path) -> None:
         "| aplc: tate, 12 labels, in two even bands; up to 48 tokens, 64 documents a step",
         "| mexml: tate, 12 labels, two experts and the diversity loss; up to 48 tokens, 64 documents a step",
     ]
-    kept = store.read_result(".", neural_overhead.NAME)
+    kept = results.read_result(neural_overhead.NAME)
     assert kept is not None
     assert f"{kept['cases']['aplc']['ratios']['hand']['median']:.3f} [" in page
     assert "- small, large, aplc: 2 rounds of 3 steps; a processor" in page
@@ -121,6 +123,6 @@ def test_cases_are_chosen_by_name() -> None:
 
 
 def test_labels_are_cut_into_even_clusters() -> None:
-    sizes = [len(ways.cut_evenly(670, 8).members(cluster)) for cluster in range(8)]
+    sizes = [len(cut_evenly(670, 8).members(cluster)) for cluster in range(8)]
     assert sum(sizes) == 670
     assert set(sizes) == {83, 84}

@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from benchmarks.machine import ROOT
-from benchmarks.parts import label_fingerprint, read_parts
-from benchmarks.peers import __main__ as peers
-from benchmarks.peers import choose, race
-from benchmarks.peers.drivers.job import percentiles, texts
+from benchmarks.framework.machine import ROOT
+from benchmarks.framework.results import read_result, write_result
+from benchmarks.peers import choose, compare, race, rivals
+from benchmarks.peers.drivers.job import texts, time_calls
 from benchmarks.peers.export import export
 from benchmarks.peers.rivals import OURS, RIVALS, ready
 from benchmarks.peers.score import score
+from benchmarks.rankings import OURS as OURS_NAME
+from benchmarks.rankings import write_ranking, write_top
 from benchmarks.sets import SETS
-from benchmarks.store import OURS as OURS_NAME
-from benchmarks.store import read_result, write_ranking, write_result
+from benchmarks.splits import label_fingerprint, read_splits
 from tests.tiny import build_tiny
 from xmtc.api import read_corpus
 from xmtc.catalogue import read_settings
@@ -32,8 +32,11 @@ from xmtc.data.pydocs import build_pydocs
 
 
 def test_slow_rivals_run_only_when_named() -> None:
-    assert "pecos-xrt" not in [rival.name for rival in peers._choose(None)]
-    assert [rival.name for rival in peers._choose("pecos-xrt,omikuji")] == ["pecos-xrt", "omikuji"]
+    assert "pecos-xrt" not in [rival.name for rival in rivals.choose(None, RIVALS)]
+    assert [rival.name for rival in rivals.choose("pecos-xrt,omikuji", RIVALS)] == [
+        "pecos-xrt",
+        "omikuji",
+    ]
 
 
 @pytest.mark.parametrize("name", RIVALS)
@@ -59,8 +62,8 @@ def test_a_rivals_encoder_can_be_cut(tmp_path: Path) -> None:
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
     encoder = build_tiny("bert", tmp_path / "encoder", ["sugar beet"])
     whole = transformers.AutoModel.from_pretrained(encoder)
-    assert peers._encoder(str(encoder), None, tmp_path) == str(encoder)
-    cut = transformers.AutoModel.from_pretrained(peers._encoder(str(encoder), 1, tmp_path))
+    assert compare.encoder_folder(str(encoder), None, tmp_path) == str(encoder)
+    cut = transformers.AutoModel.from_pretrained(compare.encoder_folder(str(encoder), 1, tmp_path))
     assert cut.config.num_hidden_layers == 1 < whole.config.num_hidden_layers
     first = [name for name in cut.state_dict() if "layer.0." in name]
     assert first
@@ -87,7 +90,7 @@ def test_texts_are_those_of_the_rows(tmp_path: Path) -> None:
 def test_the_transformer_is_compared_with_xbert_on_the_same_documents(
     trained_on: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("benchmarks.store.RESULTS", tmp_path / "results")
+    monkeypatch.setattr("benchmarks.framework.results.RESULTS", tmp_path / "results")
     names = [f"l{i:02}" for i in range(40)]
     for split in ("train", "test"):
         lines = [json.dumps({"text": f"{label} and", "labels": [label]}) for label in names]
@@ -95,19 +98,19 @@ def test_the_transformer_is_compared_with_xbert_on_the_same_documents(
     problem = export(tmp_path, tmp_path / "problem", write=False)
     right = np.array([[problem.labels.position[name]] for name in names], dtype=np.int32)
     wrong, half = (right + 1) % 40, np.where(right < 20, right, (right + 1) % 40)
-    linear = {"ranking": write_ranking("tate", OURS_NAME, wrong)}
-    record = {"title": "XRT", "ranking": write_ranking("tate", "pecos-xrt", half)}
+    linear = {"ranking": write_top("tate", OURS_NAME, wrong)}
+    record = {"title": "XRT", "ranking": write_top("tate", "pecos-xrt", half)}
     data = {"train": problem.train, "test": problem.test, "train_documents": 40}
     ours = right
     if trained_on != "all":
-        parts = read_parts(tmp_path)  # two documents, and their labels, are held out
-        rankable = parts.train.labels.ids[: parts.train.labels.n_labels]
+        splits = read_splits(tmp_path)  # two documents, and their labels, are held out
+        rankable = splits.train.labels.ids[: splits.train.labels.n_labels]
         ours = np.array([[rankable.index(name) if name in rankable else -1] for name in names], dtype=np.int32)
-        known = label_fingerprint(parts.train.labels) if trained_on == "less dev" else "others"
-        data = {**data, **parts.about(), "label_ids": known}
+        known = label_fingerprint(splits.train.labels) if trained_on == "less dev" else "others"
+        data = {**data, **splits.about(), "label_ids": known}
     run = RIVALS["pecos-xrt"].run_beside("tate")
     rankings = {"test": write_ranking("tate", f"{run}.test", ours)}
-    write_result("train/tate", run, {"title": "X-BERT", "data": data, "rankings": rankings})
+    write_result(f"train/tate/{run}", {"title": "X-BERT", "data": data, "rankings": rankings})
 
     found = score("tate", problem, linear, {"pecos-xrt": record}, tmp_path)["rivals"]["pecos-xrt"]
 
@@ -130,19 +133,24 @@ def test_xmtc_runs_like_its_rivals_but_in_this_environment(tmp_path: Path) -> No
 
 
 def test_the_race_names_its_contestants() -> None:
-    assert [rival.name for rival in race.choose("pecos,xmtc-fast")] == ["pecos", "xmtc-fast"]
-    assert {"omikuji", "pecos", "napkinxc", "libmultilabel", "scikit-learn"} < {one.name for one in race.choose(None)}
+    assert [rival.name for rival in rivals.choose("pecos,xmtc-fast", race.CONTESTANTS)] == [
+        "pecos",
+        "xmtc-fast",
+    ]
+    assert {"omikuji", "pecos", "napkinxc", "libmultilabel", "scikit-learn"} < {
+        one.name for one in rivals.choose(None, race.CONTESTANTS)
+    }
     with pytest.raises(ConfigError, match="xmtc-fast"):
-        race.choose("xmtc-fats")
+        rivals.choose("xmtc-fats", race.CONTESTANTS)
 
 
 def test_percentiles_are_of_milliseconds() -> None:
-    found = percentiles(lambda i: time.sleep(0.002 if i % 25 == 0 else 0))
+    found = time_calls(lambda i: time.sleep(0.002 if i % 25 == 0 else 0))
     assert found["p50"] < 1 < 2 <= found["p99"]
 
 
 def test_the_race_has_the_values_that_were_chosen() -> None:
-    result = read_result(choose.KIND, "pydocs")
+    result = read_result(f"{choose.NAME}/pydocs")
     assert result is not None
     for name, found in result["contestants"].items():
         assert race.CONTESTANTS[name].by_set["pydocs"]["C"] == found["chosen"], name
@@ -151,7 +159,7 @@ def test_the_race_has_the_values_that_were_chosen() -> None:
 
 
 def test_a_module_is_held_out_whole_and_every_value_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.store.RESULTS", tmp_path / "results")
+    monkeypatch.setattr("benchmarks.framework.results.RESULTS", tmp_path / "results")
     build_pydocs(tmp_path / "pydocs", ["rich", "joblib"])
     corpus = read_corpus(tmp_path / "pydocs", "train")
     train, held = choose.hold_out(corpus)
@@ -164,10 +172,11 @@ def test_a_module_is_held_out_whole_and_every_value_is_tried(tmp_path: Path, mon
     assert modules(held)
     assert not modules(train) & modules(held)
     options = argparse.Namespace(threads=1, seed=0, timeout=60, patience=0)
-    choose.try_set("pydocs", tmp_path / "pydocs", race.choose("xmtc-fast"), tmp_path / "work", options)
-    found = read_result(choose.KIND, "pydocs")["contestants"]["xmtc-fast"]
+    result = choose.try_set("pydocs", tmp_path / "pydocs", [OURS["xmtc-fast"]], tmp_path / "work", options)
+    write_result(f"{choose.NAME}/pydocs", result)
+    found = result["contestants"]["xmtc-fast"]
     assert list(found["tried"]) == ["0.25", "0.5", "1.0", "2.0"]
     best = max(tried["nDCG@5"] for tried in found["tried"].values())
     assert found["tried"][str(found["chosen"])]["nDCG@5"] == best
     assert len({tried["nDCG@5"] for tried in found["tried"].values()}) > 1  # the value reaches the solver
-    assert f"| xmtc linear/fast (1 tree) | {found['chosen']} (chosen) |" in "\n".join(choose.section("pydocs"))
+    assert f"| xmtc linear/fast (1 tree) | {found['chosen']} (chosen) |" in "\n".join(choose.describe_set("pydocs"))

@@ -10,7 +10,8 @@ import pytest
 pytest.importorskip("torch", reason="neural recipes need torch")
 
 import xmtc
-from benchmarks import reproduce, store
+from benchmarks import reproduce
+from benchmarks.framework import results
 from tests.benchmarks.sets import N_LABELS, all_texts, write_raw_texts, write_recipe
 from xmtc import api
 from xmtc.core.config import read_toml
@@ -34,7 +35,7 @@ scores = {{ "P@1" = 50.0, "P@5" = 10.0 }}
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XMTC_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(store, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(results, "RESULTS", tmp_path / "results")
     write_raw_texts(tmp_path / "tiny", {"train": 120, "test": 40})
     return tmp_path
 
@@ -42,7 +43,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(home: Path, *more: str, recipe: str | Path, train: int = 120, labels: int = N_LABELS) -> int:
     published = home / "published.toml"
     published.write_text(PUBLISHED.format(train=train, labels=labels))
-    return reproduce.main(
+    return reproduce.BENCHMARK.main(
         [
             *("lightxml", "tiny", "--data", str(home / "tiny"), "--recipe", str(recipe)),
             *("--published", str(published), "--threads", "1", *more),
@@ -96,9 +97,9 @@ def test_an_encoder_that_cannot_be_had_is_told_before_reading(home: Path, capsys
 
 
 def test_unknown_methods_and_sets_suggest_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    assert reproduce.main(["lightxlm", "eurlex-4k", "--data", "."]) == 2
+    assert reproduce.BENCHMARK.main(["lightxlm", "eurlex-4k", "--data", "."]) == 2
     assert "Did you mean 'lightxml'?" in capsys.readouterr().err
-    assert reproduce.main(["lightxml", "eurlex4k", "--data", "."]) == 2
+    assert reproduce.BENCHMARK.main(["lightxml", "eurlex4k", "--data", "."]) == 2
     assert "Did you mean 'eurlex-4k'?" in capsys.readouterr().err
 
 
@@ -120,7 +121,7 @@ def test_of_several_recipes_the_papers_is_taken_or_one_must_be_named(
     monkeypatch.setattr(reproduce, "files", lambda package: tmp_path)
     for variant in ("long", "repo"):
         (folder / f"eurlex-4k-{variant}.toml").write_text('method = "lightxml"\n')
-    assert reproduce.main(["lightxml", "eurlex-4k", "--data", "."]) == 2
+    assert reproduce.BENCHMARK.main(["lightxml", "eurlex-4k", "--data", "."]) == 2
     assert "--recipe: lightxml/eurlex-4k-long or lightxml/eurlex-4k-repo" in capsys.readouterr().err
     for variant in ("eurlex-4k-paper", "eurlex-4k"):
         (folder / f"{variant}.toml").write_text('method = "lightxml"\n')

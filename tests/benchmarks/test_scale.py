@@ -6,24 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import scale, scale_run, store
+from benchmarks import scale
+from benchmarks.framework import results
 
 
 def test_every_phase_finds_what_the_page_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = {"labels": 200, "documents": 600, "seed": 0, "threads": 1, "recipe": "linear/fast"}
     job |= {"data": str(tmp_path / "data"), "model": str(tmp_path / "model")}
-    monkeypatch.setattr(scale_run, "_ALONE", 5)
+    monkeypatch.setattr(scale, "_ALONE", 5)
     quiet = {"machine": {"others_cores": 0.0}, "peak_rss_mb": 100.0}
-    found = {phase: {**getattr(scale_run, phase)(job), **quiet} for phase in ("make", "train", "rank")}
+    found = {phase: {**scale.PHASES[phase](job), **quiet} for phase in ("make", "train", "rank")}
     assert found["train"]["labels"] > 150
     assert found["rank"]["documents"] == 60
-    assert scale_run.limited({**job, "model_mb": 1.0}) == {"limit_mb": None}
-    facts = scale.machine.facts(1, 0)
-    monkeypatch.setattr(store, "RESULTS", tmp_path)
+    assert scale.limited({**job, "model_mb": 1.0}) == {"limit_mb": None}
+    facts = scale.BENCHMARK.facts(1)
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
     limited = {"limit_mb": 500.0, "documents": 60, "same": True}
     sizes = {"200": {"facts": facts, "job": job, **found, "limited": limited}, "9": {"error": "train: too large"}}
-    store.write_result(".", scale.NAME, {"sizes": sizes})
-    page = "\n".join(scale.section())
+    results.write_result(scale.NAME, {"sizes": sizes})
+    page = "\n".join(scale.BENCHMARK.section())
     assert f"| {found['train']['labels']:,} | 540 |" in page
     assert "may hold 500 MB" in page
     assert "- 9 labels: train: too large" in page

@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server needs xmtc[serve]")
 
-from benchmarks import serving, serving_run, store
-from benchmarks.process import Found, Limits
+from benchmarks import serving
+from benchmarks.framework import Found, Limits, process, results
 from tests.benchmarks.sets import write_native
 
 
@@ -17,16 +17,16 @@ def test_a_small_run_becomes_a_section(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run_here(python: str, module: str, phase: str, job: Found, limits: Limits) -> Found:
-        return {**serving_run.PHASES[phase](job), "machine": {"others_cores": 0.0}}
+        return {**serving.PHASES[phase](job), "machine": {"others_cores": 0.0}}
 
-    monkeypatch.setattr(serving, "run", run_here)  # a process for each phase would take longer than all of them
-    monkeypatch.setattr(serving_run, "_CORES", [])
-    monkeypatch.setattr(store, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(process, "run", run_here)  # a process for each phase would take longer than all of them
+    monkeypatch.setattr(serving, "_CORES", [])
+    monkeypatch.setattr(results, "RESULTS", tmp_path / "results")
     write_native(tmp_path / "data" / "small", {"train": 60, "test": 130})
     where = ["--data", str(tmp_path / "data"), "--work", str(tmp_path / "work")]
-    code = serving.main(["--set-name", "small", *where, "--seconds", "0.3", "--patience", "0"])
+    code = serving.BENCHMARK.main(["--set-name", "small", *where, "--seconds", "0.3", "--patience", "0"])
     assert code in (0, 1), capsys.readouterr().err  # 1: on a busy machine the figures say nothing
-    found = store.read_result(".", serving.NAME)
+    found = results.read_result(serving.NAME)
     assert found is not None
     server, overload = found["server"], found["server"]["overload"]
     assert found["ratio"] == pytest.approx(
@@ -36,17 +36,17 @@ def test_a_small_run_becomes_a_section(
     assert overload["answered"] > 0
     assert overload["failed"] == 0
     assert found["holds"].keys() == {"ratio", "refuses", "memory", "recovers"}
-    page = "\n\n".join(serving.section())
+    page = "\n\n".join(serving.BENCHMARK.section())
     assert page in capsys.readouterr().out
     assert "| 64 texts a request | 4 | " in page
     assert f"reaches {100 * found['ratio']:.0f} % of the library's documents a second" in page
 
 
 def test_no_section_before_it_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "RESULTS", tmp_path)
-    assert serving.section() == []
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    assert serving.BENCHMARK.section() == []
 
 
 def test_a_set_that_is_not_there_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert serving.main(["--set-name", "nothing", "--data", str(tmp_path)]) == 2
+    assert serving.BENCHMARK.main(["--set-name", "nothing", "--data", str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith("error: no data set 'nothing'")

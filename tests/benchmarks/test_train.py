@@ -19,9 +19,11 @@ import pytest
 
 pytest.importorskip("torch", reason="neural recipes need torch")
 
-from benchmarks import store, tables, together, train
-from benchmarks.machine import ROOT
-from benchmarks.parts import read_parts
+from benchmarks import tables, together, train
+from benchmarks.framework import results
+from benchmarks.framework.machine import ROOT
+from benchmarks.rankings import WIDTH, read_scored, read_stored
+from benchmarks.splits import read_splits
 from tests.benchmarks.sets import all_texts, write_native, write_recipe
 from xmtc.api import read_corpus
 from xmtc.core.ensemble import combine
@@ -40,19 +42,18 @@ def home(tmp_path_factory: pytest.TempPathFactory):
     folder = tmp_path_factory.mktemp("benchmarks")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XMTC_CACHE", str(folder / "cache"))
-        patch.setattr(store, "RESULTS", folder / "results")
-        patch.setattr(tables, "RESULTS", folder / "results")
+        patch.setattr(results, "RESULTS", folder / "results")
         patch.setattr(tables, "PAGE", folder / "RESULTS.md")
         patch.setattr(tables, "SCALING", folder / "SCALING.md")
         write_native(folder / "data" / "tiny", {"train": 200, "test": 60})
         command = [str(write_recipe(folder, all_texts(), epochs=EPOCHS)), *options(folder)]
-        assert train.main(["linear", "--set-name", "tiny", *options(folder)]) == 0
+        assert train.BENCHMARK.main(["linear", "--set-name", "tiny", *options(folder)]) == 0
         killer = threading.Thread(target=kill_after_first_checkpoint, args=(model(folder),))
         killer.start()
-        assert train.main(command) == 2
+        assert train.BENCHMARK.main(command) == 2
         killer.join()
         assert not model(folder).exists()
-        assert train.main(command) == 0
+        assert train.BENCHMARK.main(command) == 0
         yield folder
 
 
@@ -91,28 +92,28 @@ def test_a_run_leaves_facts_scores_and_both_rankings(home: Path) -> None:
     assert str(home) not in json.dumps(found)
     for split, n in (("dev", 10), ("test", 60)):
         path = home / "results" / "rankings" / "tiny" / f"lightxml-tiny-cpu-0.{split}.npz"
-        with np.load(path, allow_pickle=False) as arrays:
-            assert arrays["ids"].shape == arrays["scores"].shape == (n, store.WIDTH)
-            assert (arrays["ids"].dtype, arrays["scores"].dtype) == (np.int32, np.float16)
-            assert ("rows" in arrays) == (split == "dev")
+        stored = read_stored(path)
+        assert stored.ids.shape == stored.scores.shape == (n, WIDTH)
+        assert (stored.ids.dtype, stored.scores.dtype) == (np.int32, np.float16)
+        assert (stored.rows is not None) == (split == "dev")
 
 
 def test_every_method_trains_without_the_same_held_out_documents(home: Path) -> None:
     linear, neural = (result(home, "train", member)["data"] for member in MEMBERS)
     for key in ("train", "dev", "test", "label_ids", "held_out"):
         assert linear[key] == neural[key]
-    whole, parts = read_corpus(home / "data" / "tiny", "train"), read_parts(home / "data" / "tiny")
-    with np.load(home / "results" / "rankings" / "tiny" / "linear-0.dev.npz", allow_pickle=False) as arrays:
-        assert [whole.texts[row] for row in arrays["rows"]] == list(parts.dev.texts)
-    assert set(parts.train.ids) | set(parts.dev.ids) == set(whole.ids)
-    assert not set(parts.train.ids) & set(parts.dev.ids)
+    whole, splits = read_corpus(home / "data" / "tiny", "train"), read_splits(home / "data" / "tiny")
+    stored = read_stored(home / "results" / "rankings" / "tiny" / "linear-0.dev.npz")
+    assert [whole.texts[row] for row in stored.rows] == list(splits.dev.texts)
+    assert set(splits.train.ids) | set(splits.dev.ids) == set(whole.ids)
+    assert not set(splits.train.ids) & set(splits.dev.ids)
 
 
 def test_a_finished_run_is_ranked_again_and_keeps_the_times_of_its_training(home: Path) -> None:
     before = result(home, "train", "linear-0")
     path = home / "results" / "train" / "tiny" / "linear-0.json"
     path.unlink()
-    assert train.main(["linear", "--set-name", "tiny", *options(home)]) == 0
+    assert train.BENCHMARK.main(["linear", "--set-name", "tiny", *options(home)]) == 0
     after = json.loads(path.read_text())
     assert after["seconds"]["train"] == before["seconds"]["train"]
     assert after["machine"]["train"] == before["machine"]["train"]
@@ -131,11 +132,14 @@ def test_a_killed_run_goes_on_when_the_command_is_given_again(home: Path) -> Non
 def test_a_phase_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     mark, job = tmp_path / "runs", tmp_path / "job.json"
     job.write_text("{}")
-    inner = f"import os, time; from benchmarks import process; open({str(mark)!r}, 'w').write(str(os.getpid())); "
-    inner += "process.serve({'wait': lambda job: time.sleep(300)})"
-    command = f"[sys.executable, '-c', {inner!r}, 'wait', {str(job)!r}]"
+    (tmp_path / "sleeper.py").write_text(
+        f"import os, time\nopen({str(mark)!r}, 'w').write(str(os.getpid()))\n"
+        "PHASES = {'wait': lambda job: time.sleep(300)}\n"
+    )
+    command = f"[sys.executable, '-m', 'benchmarks.framework', 'sleeper', 'wait', {str(job)!r}]"
     outer = f"import subprocess, sys, time; subprocess.Popen({command}); time.sleep(60)"
-    process = subprocess.Popen([sys.executable, "-c", outer], cwd=ROOT)
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+    process = subprocess.Popen([sys.executable, "-c", outer], cwd=ROOT, env=environment)
     wait_until(lambda: mark.is_file() and mark.read_text() != "")
     process.kill()
     process.wait()
@@ -160,15 +164,15 @@ def wait_until(happened: Callable[[], bool], seconds: float = 600) -> None:
 
 
 def test_an_ensemble_is_chosen_on_dev_and_scored_on_test(home: Path) -> None:
-    assert together.main(["tiny", *MEMBERS, "--data", str(home / "data")]) == 0
+    assert together.BENCHMARK.main(["tiny", *MEMBERS, "--data", str(home / "data")]) == 0
     found = result(home, "ensembles", "+".join(MEMBERS))
     assert len(found["dev"]) == 11
     assert found["dev"][" ".join(f"{weight:.1f}" for weight in found["weights"].values())] == max(found["dev"].values())
     runs = [result(home, "train", member) for member in MEMBERS]
     for corner, run in (("1.0 0.0", runs[0]), ("0.0 1.0", runs[1])):
         assert found["dev"][corner] == pytest.approx(run["dev"]["P@5"], abs=1e-3)
-    rankings = [store.read_scored("tiny", f"{run['name']}.test", run["rankings"]["test"]["sha256"]) for run in runs]
-    corpus = read_corpus(home / "data" / "tiny", "test").align(read_parts(home / "data" / "tiny").train.labels)
+    rankings = [read_scored("tiny", f"{run['name']}.test", run["rankings"]["test"]["sha256"]) for run in runs]
+    corpus = read_corpus(home / "data" / "tiny", "test").align(read_splits(home / "data" / "tiny").train.labels)
     top = combine(rankings, 1, weights=list(found["weights"].values())).labels[:, 0]
     p1 = 100 * np.mean([corpus.Y[row, label] for row, label in enumerate(top)])
     assert found["reports"]["all"]["metrics"]["P@1"] == pytest.approx(p1, abs=1e-3)
@@ -181,7 +185,7 @@ def test_an_ensemble_is_chosen_on_dev_and_scored_on_test(home: Path) -> None:
 
 
 def test_the_page_shows_what_ran_and_tells_stale_ensembles(home: Path) -> None:
-    assert together.main(["tiny", *MEMBERS, "--data", str(home / "data")]) == 0
+    assert together.BENCHMARK.main(["tiny", *MEMBERS, "--data", str(home / "data")]) == 0
     page = tables.render()
     tables.PAGE.write_text(page)
     tables.SCALING.write_text(tables.render_scaling())
@@ -205,16 +209,20 @@ def test_members_of_other_dev_documents_are_refused(home: Path, capsys: pytest.C
     kept = json.loads(path.read_text())
     other = {**kept, "data": {**kept["data"], "dev": "0" * 64}}
     (path.parent / "other-0.json").write_text(json.dumps(other))
-    refused(capsys, together.main(["tiny", MEMBERS[1], "other-0", "--data", str(home / "data")]), "same dev documents")
+    refused(
+        capsys,
+        together.BENCHMARK.main(["tiny", MEMBERS[1], "other-0", "--data", str(home / "data")]),
+        "same dev documents",
+    )
     (path.parent / "other-0.json").unlink()
-    refused(capsys, together.main(["tiny", *MEMBERS, "--by", "P@55", "--data", str(home / "data")]), "'P@5'")
-    refused(capsys, together.main(["tiny", MEMBERS[0], "linaer-0"]), "Did you mean 'linear-0'?")
-    refused(capsys, together.main(["tiny", MEMBERS[0]]), "two different members")
+    refused(capsys, together.BENCHMARK.main(["tiny", *MEMBERS, "--by", "P@55", "--data", str(home / "data")]), "'P@5'")
+    refused(capsys, together.BENCHMARK.main(["tiny", MEMBERS[0], "linaer-0"]), "Did you mean 'linear-0'?")
+    refused(capsys, together.BENCHMARK.main(["tiny", MEMBERS[0]]), "two different members")
 
 
 def test_other_data_than_the_members_are_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_native(home / "elsewhere" / "tiny", {"train": 201, "test": 60})
-    refused(capsys, together.main(["tiny", *MEMBERS, "--data", str(home / "elsewhere")]), "another tiny")
+    refused(capsys, together.BENCHMARK.main(["tiny", *MEMBERS, "--data", str(home / "elsewhere")]), "another tiny")
 
 
 @pytest.mark.parametrize(
@@ -229,7 +237,7 @@ def test_other_data_than_the_members_are_refused(home: Path, capsys: pytest.Capt
 def test_mistakes_are_told_in_one_line(
     home: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
 ) -> None:
-    refused(capsys, train.main([*arguments, *options(home)]), told)
+    refused(capsys, train.BENCHMARK.main([*arguments, *options(home)]), told)
 
 
 def refused(capsys: pytest.CaptureFixture[str], code: int, told: str) -> None:
@@ -241,20 +249,8 @@ def refused(capsys: pytest.CaptureFixture[str], code: int, told: str) -> None:
 
 
 def test_a_dev_split_of_the_folder_is_dev(tmp_path: Path) -> None:
-    parts = read_parts(write_native(tmp_path / "set", {"train": 30, "dev": 7, "test": 5}))
-    assert (len(parts.train), len(parts.dev), parts.held) == (30, 7, None)
-
-
-def test_stored_order_survives_scores_that_half_precision_makes_equal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(store, "RESULTS", tmp_path)
-    ids = np.array([[7, 3, 5, -1]], dtype=np.int32)
-    facts = store.write_ranking("tiny", "one", ids, np.array([[0.99991, 0.9999, 0.2, -np.inf]]))
-    found = store.read_scored("tiny", "one", facts["sha256"])
-    assert found is not None
-    assert combine([found], 4).labels.tolist() == ids.tolist()
-    assert store.read_scored("tiny", "one", "0" * 64) is None
+    splits = read_splits(write_native(tmp_path / "set", {"train": 30, "dev": 7, "test": 5}))
+    assert (len(splits.train), len(splits.dev), splits.held) == (30, 7, None)
 
 
 def test_weights_cover_the_simplex() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("torch", reason="xbert needs torch")
 
-from benchmarks import store, xbert_latency, xbert_latency_run
-from benchmarks.process import Limits
+from benchmarks import xbert_latency
+from benchmarks.framework import Limits, process, results
 from tests.benchmarks.sets import all_texts, documents, write_native
 from tests.tiny import build_tiny
 from xmtc import api
@@ -40,13 +40,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_clocks_change_no_ranking_and_stages_add_up(home: Path) -> None:
     texts = [text for text, _ in documents(9, 5)]
-    plain, laps = api.load(home / "bert"), xbert_latency_run.Laps()
-    watched = xbert_latency_run.watch(api.load(home / "bert"), laps)
+    plain, laps = api.load(home / "bert"), xbert_latency.Laps()
+    watched = xbert_latency.watch(api.load(home / "bert"), laps)
     expected, found = plain.rank(texts, 5), watched.rank(texts, 5)
     np.testing.assert_array_equal(found.labels, expected.labels)
     np.testing.assert_array_equal(found.scores, expected.scores)
     assert laps.seconds.keys() == {"vectorising", "tokenizing", "encoder", "matching"}
-    times = xbert_latency_run._time(watched, texts[0], laps)
+    times = xbert_latency._time(watched, texts[0], laps)
     assert min(times.values()) > 0
     assert sum(times[stage] for stage in xbert_latency.STAGES) == pytest.approx(times["all"])
     assert times["all but vectorising"] + times["vectorising"] == pytest.approx(times["all"])
@@ -55,20 +55,20 @@ def test_clocks_change_no_ranking_and_stages_add_up(home: Path) -> None:
 def test_cases_and_folders_become_a_page(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(store, "RESULTS", tmp_path)
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
     monkeypatch.setenv("XMTC_CACHE", str(home / "cache"))
     recipe = home / "tiny.toml"
     recipe.write_text('method = "xbert"\n')
     monkeypatch.setitem(xbert_latency.CASES, "linear", (str(recipe), merge(SMALL, LINEAR)))
 
     def run(python: str, module: str, phase: str, job: dict[str, Any], limits: Limits) -> dict[str, Any]:
-        return {**getattr(xbert_latency_run, phase)(job), "machine": {"others_cores": 0.0}}
+        return {**xbert_latency.PHASES[phase](job), "machine": {"others_cores": 0.0}}
 
-    monkeypatch.setattr(xbert_latency, "run", run)
+    monkeypatch.setattr(process, "run", run)
     given = ["--data", str(home / "data"), "--documents", "8", "--patience", "0"]
-    assert xbert_latency.main(["linear", *given]) in (0, 1)
-    assert xbert_latency.main([str(home / "bert"), *given]) in (0, 1)
-    result = store.read_result(".", xbert_latency.NAME)
+    assert xbert_latency.BENCHMARK.main(["linear", *given]) in (0, 1)
+    assert xbert_latency.BENCHMARK.main([str(home / "bert"), *given]) in (0, 1)
+    result = results.read_result(xbert_latency.NAME)
     assert result is not None
     assert str(home) not in str(result)
     linear, bert = (result["cases"][name] for name in ("linear", "bert"))
@@ -78,13 +78,13 @@ def test_cases_and_folders_become_a_page(
     assert alone["holds"] is (alone["ms"]["ranking"]["p50"] <= xbert_latency.LIMIT_MS)
     assert bert["holds"] is (bert["ms"]["ranking"]["p50"] <= xbert_latency.LIMIT_MS)
     assert (bert["documents"], bert["labels"], bert["clusters"]) == (8, 12, 4)
-    page = "\n".join(xbert_latency.section())
+    page = "\n".join(xbert_latency.BENCHMARK.section())
     assert "| X-BERT (2 by pifa) on a linear matcher (`linear`) |" in page
     assert "| X-BERT on a linear matcher (`linear, first member`) |" in page
     assert "| X-BERT on tiny-bert, 2 layers, 16 tokens, 1 epoch (`bert`) |" in page
     assert "| – | – |" in page  # a linear matcher has neither tokens nor an encoder
     capsys.readouterr()
-    assert xbert_latency.main(["linaer", *given]) == 2
+    assert xbert_latency.BENCHMARK.main(["linaer", *given]) == 2
     assert "Did you mean 'linear'?" in capsys.readouterr().err
 
 
@@ -93,4 +93,4 @@ def test_a_model_of_another_method_is_refused(home: Path) -> None:
     api.train(corpus, "linear", out=home / "tree")
     job = {"model": str(home / "tree"), "data": str(home / "data" / "tate"), "documents": 3}
     with pytest.raises(Exception, match="tree is a model of linear; give one of xbert"):
-        xbert_latency_run.rank(job)
+        xbert_latency.rank(job)

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("torch", reason="xbert needs torch")
 
-from benchmarks import store, xbert_scale, xbert_scale_run
-from benchmarks.process import Limits
+from benchmarks import xbert_scale
+from benchmarks.framework import Limits, process, results
 
 JOB = {"labels": 2000, "documents": 2500, "threads": 1, "seed": 0}
 
@@ -24,16 +24,16 @@ def phases() -> dict[str, dict[str, Any]]:
 def test_all_phases_become_a_page(
     phases: dict[str, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, peak: float, fits: bool
 ) -> None:
-    monkeypatch.setattr(store, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(results, "RESULTS", tmp_path / "results")
     monkeypatch.setenv("XMTC_CACHE", str(tmp_path / "cache"))
-    assert xbert_scale.section() == []
+    assert xbert_scale.BENCHMARK.section() == []
 
     def run(python: str, module: str, phase: str, job: dict[str, Any], limits: Limits) -> dict[str, Any]:
         if phase not in phases:  # once for both
-            phases[phase] = getattr(xbert_scale_run, phase)(job)
+            phases[phase] = xbert_scale.PHASES[phase](job)
         return {**phases[phase], "peak_rss_mb": peak, "machine": {"others_cores": None}}
 
-    monkeypatch.setattr(xbert_scale, "run", run)
+    monkeypatch.setattr(process, "run", run)
     result = xbert_scale.measure(JOB, tmp_path, Limits(60, 0))
     assert result["fits"] is fits  # 20 GiB are 21,475 · 10⁶ bytes
     assert str(tmp_path) not in str(result)
@@ -42,7 +42,7 @@ def test_all_phases_become_a_page(
     assert {"clustering labels", "training the matcher", "training the ranker", "saving"} <= set(train["seconds"])
     assert "" not in train["seconds"]
     assert result["phases"]["rank"]["documents"] == 250
-    store.write_result(".", xbert_scale.NAME, result)
-    page = "\n".join(xbert_scale.section())
+    results.write_result(xbert_scale.NAME, result)
+    page = "\n".join(xbert_scale.BENCHMARK.section())
     assert "2,000 labels of 2,250 synthetic documents, clustered by PIFA into 32 clusters" in page
     assert ("both fit 20 GiB" in page) is fits

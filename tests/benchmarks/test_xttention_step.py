@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("torch", reason="a training step needs torch")
 
-from benchmarks import store, xttention_step, xttention_step_run
-from benchmarks.process import Limits
+from benchmarks import xttention_step
+from benchmarks.framework import Limits, process, results
 from xmtc import api
 
 JOB: dict[str, Any] = {
@@ -36,20 +36,20 @@ def count(words: dict[str, int], sizes: dict[str, int], clusters: int) -> int:
 
 
 def test_both_phases_become_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "RESULTS", tmp_path)
-    assert xttention_step.section() == []
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    assert xttention_step.BENCHMARK.section() == []
 
     def run(python: str, module: str, phase: str, job: dict[str, Any], limits: Limits) -> dict[str, Any]:
-        found = getattr(xttention_step_run, phase)(job)
+        found = xttention_step.PHASES[phase](job)
         return {**found, "peak_rss_mb": 1073.741824, "machine": {"others_cores": None}}
 
-    monkeypatch.setattr(xttention_step, "run", run)
+    monkeypatch.setattr(process, "run", run)
     result = xttention_step.measure(JOB, Limits(60, 0))
     settings = JOB["settings"]
     assert result["phases"]["train"]["parameters"] == count(settings["words"], settings["xttention"], 6)
     assert result["phases"]["train"]["step_seconds"] > 0
-    store.write_result(".", xttention_step.NAME, result)
-    page = "\n".join(xttention_step.section())
+    results.write_result(xttention_step.NAME, result)
+    page = "\n".join(xttention_step.BENCHMARK.section())
     assert "100 words of 8 numbers, BiLSTM u = 4, attention d_a = 3, r = 2, MLP of 10, 6 clusters; 3 documents" in page
     assert page.count("| 1.00 |") == 2  # the predictions' GiB
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.machine import versions
-from benchmarks.process import Found
+from benchmarks.framework import Found, percentiles
+from benchmarks.framework.machine import versions
 
 Job = dict[str, Any]
 _ALONE, _WARM_UP = 500, 20  # documents ranked one by one, and those before the clock runs
@@ -71,13 +71,13 @@ def alone(
 
     return {
         "documents": _ALONE,
-        "vector_ms": percentiles(lambda i: rank(rows[i])),
-        "text_ms": percentiles(from_text),
-        "vectorise_ms": percentiles(lambda i: vectorise(written[i])),
+        "vector_ms": time_calls(lambda i: rank(rows[i])),
+        "text_ms": time_calls(from_text),
+        "vectorise_ms": time_calls(lambda i: vectorise(written[i])),
     }
 
 
-def percentiles(call: Callable[[int], Any]) -> dict[str, float]:
+def time_calls(call: Callable[[int], Any]) -> dict[str, float]:
     """Return the 50th and 99th percentile of the milliseconds of `call(i)`, i = 0 … _ALONE − 1, after a warm-up."""
     for i in range(_WARM_UP):
         call(i)
@@ -86,8 +86,7 @@ def percentiles(call: Callable[[int], Any]) -> dict[str, float]:
         start = time.perf_counter()
         call(i)
         taken.append(1000 * (time.perf_counter() - start))
-    p50, p99 = np.percentile(taken, [50, 99]).tolist()
-    return {"p50": p50, "p99": p99}
+    return percentiles(taken)
 
 
 def scikit_learn_tfidf() -> Any:

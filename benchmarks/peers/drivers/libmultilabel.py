@@ -8,9 +8,8 @@ import libmultilabel.linear as linear
 import numpy as np
 import psutil
 
-from benchmarks.machine import Clock, folder_mb
+from benchmarks.framework import Clock, Found, folder_mb
 from benchmarks.peers.drivers.job import Job, alone, environment, matrix, write_top
-from benchmarks.process import Found, serve
 
 _BATCH = 256  # documents whose scores for all labels, dense, are held at a time
 
@@ -59,5 +58,4 @@ def single(job: Job) -> Found:
     )
 
 
-if __name__ == "__main__":
-    serve({"train": train, "predict": predict, "single": single})
+PHASES = {"train": train, "predict": predict, "single": single}

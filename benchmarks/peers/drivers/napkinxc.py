@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from napkinxc.models import PLT
 
-from benchmarks.machine import Clock, folder_mb
+from benchmarks.framework import Clock, Found, folder_mb
 from benchmarks.peers.drivers.job import Job, alone, environment, matrix, write_top
-from benchmarks.process import Found, serve
 
 
 def train(job: Job) -> Found:
@@ -38,5 +37,4 @@ def single(job: Job) -> Found:
     return alone(job, lambda row: model.predict(row, top_k=5))
 
 
-if __name__ == "__main__":
-    serve({"train": train, "predict": predict, "single": single})
+PHASES = {"train": train, "predict": predict, "single": single}

@@ -9,9 +9,8 @@ import numpy as np
 import omikuji
 import scipy.sparse as sp
 
-from benchmarks.machine import Clock, folder_mb
+from benchmarks.framework import Clock, Found, folder_mb
 from benchmarks.peers.drivers.job import Job, alone, environment, matrix, write_top
-from benchmarks.process import Found, serve
 
 
 def train(job: Job) -> Found:
@@ -69,5 +68,4 @@ def _write(path: Path, X: sp.csr_matrix, Y: sp.csr_matrix) -> None:
             file.write(" ".join([labels, *features]) + "\n")  # a blank at the end of a line is refused
 
 
-if __name__ == "__main__":
-    serve({"train": train, "predict": predict, "single": single})
+PHASES = {"train": train, "predict": predict, "single": single}

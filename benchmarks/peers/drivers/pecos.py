@@ -7,9 +7,8 @@ from pecos.utils.featurization.text.vectorizers import Tfidf
 from pecos.xmc import Indexer, LabelEmbeddingFactory
 from pecos.xmc.xlinear.model import XLinearModel
 
-from benchmarks.machine import Clock, folder_mb
+from benchmarks.framework import Clock, Found, folder_mb
 from benchmarks.peers.drivers.job import Job, alone, environment, matrix, repeat, texts, write_top
-from benchmarks.process import Found, serve
 
 # scikit-learn's words and weights, as nearly as it offers them
 TFIDF = {"ngram_range": [1, 1], "analyzer": "word", "min_df_cnt": 2, "sublinear_tf": True, "norm": "l2"}
@@ -85,5 +84,4 @@ def tfidf(job: Job) -> Found:
     }
 
 
-if __name__ == "__main__":
-    serve({"train": train, "predict": predict, "single": single, "tfidf": tfidf})
+PHASES = {"train": train, "predict": predict, "single": single, "tfidf": tfidf}

@@ -9,9 +9,8 @@ from pecos.utils import torch_util
 from pecos.xmc.xtransformer.model import XTransformer
 from pecos.xmc.xtransformer.module import MLProblemWithText
 
-from benchmarks.machine import Clock, folder_mb
+from benchmarks.framework import Clock, Found, folder_mb
 from benchmarks.peers.drivers.job import Job, environment, matrix, texts, write_top
-from benchmarks.process import Found, serve
 
 _WORKERS = 1  # processes that make batches of tokens; with none it divides by zero
 _CHARACTERS = 64  # of a text for each token that is read: the others would change nothing but its memory
@@ -79,5 +78,4 @@ def _fill(kind: Any, job: Job) -> Any:
     )
 
 
-if __name__ == "__main__":
-    serve({"train": train, "predict": predict})
+PHASES = {"train": train, "predict": predict}

@@ -15,9 +15,8 @@ import scipy.sparse as sp
 from joblib import Parallel, delayed
 from sklearn.svm import LinearSVC
 
-from benchmarks.machine import Clock, folder_mb
+from benchmarks.framework import Clock, Found, folder_mb
 from benchmarks.peers.drivers.job import Job, alone, environment, matrix, repeat, scikit_learn_tfidf, texts, write_top
-from benchmarks.process import Found, serve
 
 _BATCH = 256  # documents whose scores for all labels, dense, are held at a time
 _BLOCK = 16  # labels of a task
@@ -111,5 +110,4 @@ def _best(X: sp.csr_matrix, W: sp.csr_matrix, biases: np.ndarray, k: int) -> np.
     return np.argsort(-scores, axis=1, kind="stable")[:, :k]
 
 
-if __name__ == "__main__":
-    serve({"train": train, "predict": predict, "single": single, "tfidf": tfidf})
+PHASES = {"train": train, "predict": predict, "single": single, "tfidf": tfidf}

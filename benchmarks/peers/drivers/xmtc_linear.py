@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.linear_run import METHOD, Stages, warm_up
-from benchmarks.machine import Clock, folder_mb
+from benchmarks.framework import Clock, Found, folder_mb
+from benchmarks.linear import METHOD, warm_up
 from benchmarks.peers.drivers.job import Job, alone, environment, matrix, repeat, texts, write_top
-from benchmarks.process import Found, serve
+from benchmarks.stages import Stages, short_name
 from xmtc import api
 from xmtc.core.config import merge
 from xmtc.core.corpus import Corpus
@@ -27,7 +27,7 @@ def train(job: Job) -> Found:
     labels = LabelSet.build(f"{label:07d}" for label in range(Y.shape[1]))  # sorted as numbers are
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
     corpus = Corpus(Texts.pack(map(str, range(X.shape[0]))), None, X, Y, labels.with_counts(counts))
-    stages, settings = Stages(whole=False), job["settings"]
+    stages, settings = Stages(short_name), job["settings"]
     C = {"solver": {"C": settings["C"]}} if "C" in settings else {}
     config = merge(settings.get("config", {}), C)
     with Clock() as clock:
@@ -79,5 +79,4 @@ def tfidf(job: Job) -> Found:
     }
 
 
-if __name__ == "__main__":
-    serve({"train": train, "predict": predict, "single": single, "tfidf": tfidf})
+PHASES = {"train": train, "predict": predict, "single": single, "tfidf": tfidf}

@@ -144,7 +144,7 @@ def test_each_module_has_its_rate(encoders, family):
     over = {"rate": {"encoder": 1e-5, "hidden": 1e-4, "aplc": 1e-3, "decay": 0.01}}
     config = settings(encoders, family, encoder={"freeze_words": True}, **over)
     network, _, _ = network_and_batch(config)
-    group_of = {id(p): group for group in aplc._groups(network, config) for p in group.parameters}
+    group_of = {id(p): group for group in aplc.groups(network, config) for p in group.parameters}
     rates = {"encoder": 1e-5, "hidden": 1e-4, "head": 1e-3}
     for name, parameter in network.named_parameters():
         if parameter.requires_grad:

@@ -257,7 +257,7 @@ def test_groups_decay_all_but_biases_and_norms(encoders, family):
     config = settings(encoders, family, rate={"encoder": 1e-4, "head": 1e-3}, encoder={"freeze_words": True})
     network, _, _ = network_and_batch(config, PARTITION)
     network.encoder.embed_words().weight.requires_grad_(False)
-    group_of = {id(p): group for group in lightxml._groups(network, config) for p in group.parameters}
+    group_of = {id(p): group for group in lightxml.groups(network, config) for p in group.parameters}
     for name, parameter in network.named_parameters():
         if not parameter.requires_grad:
             assert id(parameter) not in group_of
@@ -268,7 +268,7 @@ def test_groups_decay_all_but_biases_and_norms(encoders, family):
         assert group.rate == (1e-3 if name.startswith("head") else 1e-4), name
         assert group.row_sparse == ("table" in name)
     assert not network.encoder.embed_words().weight.requires_grad
-    assert sum(len(group.parameters) for group in lightxml._groups(network, config)) == len(group_of)
+    assert sum(len(group.parameters) for group in lightxml.groups(network, config)) == len(group_of)
 
 
 def test_groups_of_the_static_stages(encoders):
@@ -277,10 +277,10 @@ def test_groups_of_the_static_stages(encoders):
         network, _, _ = network_and_batch(config, PARTITION)
         names = {id(p): name.split(".")[0] + "." + name.split(".")[1] for name, p in network.named_parameters()}
         network.enter("recall")
-        learns = {names[id(p)] for group in lightxml._groups(network, config) for p in group.parameters}
+        learns = {names[id(p)] for group in lightxml.groups(network, config) for p in group.parameters}
         assert learns == {f"{encoder}.network", "head.generator"}
         network.enter("rank")
-        learns = {names[id(p)] for group in lightxml._groups(network, config) for p in group.parameters}
+        learns = {names[id(p)] for group in lightxml.groups(network, config) for p in group.parameters}
         assert learns == {"head.bottleneck", "head.table"} | ({"encoder.network"} if encoder == "recaller" else set())
 
 

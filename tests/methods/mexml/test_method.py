@@ -324,7 +324,7 @@ def test_three_rates(encoders, shortlist):
     rates = {"encoder": 1e-5, "queries": 1e-4, "output": 1e-3, "decay": 0.1}
     config = settings(encoders, experts=THREE, rate=rates, head={"shortlist": shortlist})
     network, _, _ = network_and_batch(config, None if shortlist is None else PARTITION)
-    group_of = {id(p): group for group in mexml._groups(network, config) for p in group.parameters}
+    group_of = {id(p): group for group in mexml.groups(network, config) for p in group.parameters}
     for name, parameter in network.named_parameters():
         if not parameter.requires_grad:
             assert id(parameter) not in group_of

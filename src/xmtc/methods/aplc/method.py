@@ -155,7 +155,7 @@ class AplcMethod(Method[AplcConfig]):
         ready.announce_plan(_head_size(config, ready.encoder, sizes))
         bands = cut_bands(ready.corpus.labels.counts[: ready.labels.n_labels], sizes)
         network = AplcNetwork(ready.encoder, config, bands)
-        curve = ready.fit(network, _groups(network, config), partial)
+        curve = ready.fit(network, groups(network, config), partial)
         manifest = ready.describe(AplcDetails, bands=sizes, curve=curve)
         return NeuralModel(manifest, ready.labels, network, ready.tokenizer)
 
@@ -248,7 +248,7 @@ def _head_size(config: AplcConfig, encoder: Encoder, sizes: list[int]) -> HeadSi
     )
 
 
-def _groups(network: AplcNetwork, config: AplcConfig) -> list[Group]:
+def groups(network: AplcNetwork, config: AplcConfig) -> list[Group]:
     """Discriminative fine-tuning (section 4.1): each module has its own rate."""
     rate = config.rate
     parts = ((network.encoder, rate.encoder), (network.hidden, rate.hidden), (network.head, rate.aplc))

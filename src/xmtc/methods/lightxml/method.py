@@ -223,7 +223,7 @@ class LightxmlMethod(Method[LightxmlConfig]):
         if large:
             partition = cluster_labels(ready.corpus, config.tfidf, config.cluster, seed, progress)
         n_encoders = 2 if large and config.head.negatives == "static-own" else 1
-        ready.announce_plan(_head_size(config, width, labels.n_labels, partition), n_encoders)
+        ready.announce_plan(head_size(config, width, labels.n_labels, partition), n_encoders)
         network = LightxmlNetwork(ready.encoder, config, labels.n_labels, partition)
         curve = _fit(network, ready, config, partial)
         n_clusters = None if partition is None else partition.n_clusters
@@ -253,7 +253,7 @@ def _text_shape(encoder: Encoder, config: LightxmlConfig) -> tuple[int, int]:
     return n_cls, encoder.width * (n_cls + config.encoder.mean)
 
 
-def _head_size(config: LightxmlConfig, width: int, n_labels: int, partition: Partition | None) -> HeadSize:
+def head_size(config: LightxmlConfig, width: int, n_labels: int, partition: Partition | None) -> HeadSize:
     if partition is None:
         advice = "rank by clusters (head.mode=large), or read fewer layers (encoder.cls_layers)"
         return HeadSize((width + 1) * n_labels, 0, 3 * n_labels, advice)
@@ -277,7 +277,7 @@ def _fit(
         network.enter(stage)
         curve += ready.fit(
             network,
-            _groups(network, config),
+            groups(network, config),
             None if partial is None else partial / stage,
             config=_share(config.train, stage),
             choose=stage != "recall",  # recall alone ranks nothing yet: its last epoch is the one to rank with
@@ -297,7 +297,7 @@ def _share(config: TrainConfig, stage: Stage) -> TrainConfig:
     )
 
 
-def _groups(network: LightxmlNetwork, config: LightxmlConfig) -> list[Group]:
+def groups(network: LightxmlNetwork, config: LightxmlConfig) -> list[Group]:
     """The stage's parameters: decay on all but biases and norms, the label table row by row."""
     head, rate = network.head, config.rate
     table: list[nn.Parameter] = []
@@ -311,8 +311,8 @@ def _groups(network: LightxmlNetwork, config: LightxmlConfig) -> list[Group]:
         if network.stage == "rank":
             layers = [head.bottleneck]
             encoder = None if network.recaller is None else encoder
-    groups = [] if encoder is None else group_by_decay([encoder], rate.encoder, rate.decay)
-    groups += group_by_decay(layers, rate.head, rate.decay)
+    found = [] if encoder is None else group_by_decay([encoder], rate.encoder, rate.decay)
+    found += group_by_decay(layers, rate.head, rate.decay)
     if table:
-        groups.append(Group(table, rate.head, rate.decay, row_sparse=not config.head.dense_table))
-    return groups
+        found.append(Group(table, rate.head, rate.decay, row_sparse=not config.head.dense_table))
+    return found

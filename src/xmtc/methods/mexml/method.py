@@ -269,7 +269,7 @@ class MexmlMethod(Method[MexmlConfig]):
         def start_diversity(epoch: int) -> None:
             network.diverse = epoch >= config.diversity_from
 
-        curve = ready.fit(network, _groups(network, config), partial, on_epoch=start_diversity)
+        curve = ready.fit(network, groups(network, config), partial, on_epoch=start_diversity)
         n_clusters = None if partition is None else partition.n_clusters
         manifest = ready.describe(MexmlDetails, clusters=n_clusters, curve=curve)
         return NeuralModel(manifest, ready.labels, network, ready.tokenizer)
@@ -289,16 +289,16 @@ class MexmlMethod(Method[MexmlConfig]):
         return True
 
 
-def _groups(network: MexmlNetwork, config: MexmlConfig) -> list[Group]:
+def groups(network: MexmlNetwork, config: MexmlConfig) -> list[Group]:
     """Three rates: encoder, queries, all else; queries row by row where only a shortlist's are touched."""
     rate = config.rate
     outputs: list[nn.Module] = [expert for expert in network.experts if isinstance(expert, DocumentExpert)]
     outputs += [layer for expert in network.attention for layer in (expert.hidden, expert.output)]
     if network.shortlist is not None:
         outputs.append(network.shortlist)
-    groups = group_by_decay([network.encoder], rate.encoder, rate.decay)
-    groups += group_by_decay(outputs, rate.output, rate.decay)
+    found = group_by_decay([network.encoder], rate.encoder, rate.decay)
+    found += group_by_decay(outputs, rate.output, rate.decay)
     if network.attention:
         queries = [expert.queries for expert in network.attention]
-        groups.append(Group(queries, rate.queries, rate.decay, row_sparse=network.shortlist is not None))
-    return groups
+        found.append(Group(queries, rate.queries, rate.decay, row_sparse=network.shortlist is not None))
+    return found
