@@ -254,6 +254,7 @@ def _text_shape(encoder: Encoder, config: LightxmlConfig) -> tuple[int, int]:
 
 
 def head_size(config: LightxmlConfig, width: int, n_labels: int, partition: Partition | None) -> HeadSize:
+    """Return the numbers behind the encoder, for the plan of a training."""
     if partition is None:
         advice = "rank by clusters (head.mode=large), or read fewer layers (encoder.cls_layers)"
         return HeadSize((width + 1) * n_labels, 0, 3 * n_labels, advice)
