@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from xmtc.features.words import PAD, Words
-from xmtc.methods.xbert.xttention import WORD_LAYOUT
 from xmtc.neural.encoder import Encoded, Encoder, Tokenizer
+from xmtc.neural.word_layout import WORD_LAYOUT
 
 
 class WordEncoder(Encoder):
