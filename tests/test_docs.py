@@ -1,7 +1,8 @@
 """What sources say of the docs, and what the docs say of the sources, exists.
 
 Sources refer to a page as `docs/DATA.md`, to a section of it as `docs/CONVENTIONS.md, "Metrics"`. Pages name files and
-folders by their path under src/xmtc, or from the root of the repository (tests/, benchmarks/, docs/, src/).
+folders by their path under src/xmtc, or from the root of the repository (tests/, benchmarks/, docs/, src/). A file of a
+worked example does not exist; its page introduces it as "New file `path`:".
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ _PAGE = re.compile(r'\b(docs/(?:[\w-]+/)*[\w-]+\.md)(?:,(?:\s|#)+"([^"]+)")?')
 _HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"(?<![\w./*-])((?:[\w*-]+/)+[\w*-]+\.py)\b")
+_NEW = re.compile(r"^New file `([^`]+)`:$", re.MULTILINE)
 _QUOTED = re.compile(r"`([^`\s]+)`")
 
 
@@ -54,7 +56,7 @@ def stale_paths(page: str) -> Iterator[str]:
     quoted = _QUOTED.findall(page)
     rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir()} | FROM_ROOT
     folders = [word for word in quoted if re.fullmatch(r"(?:[\w-]+/)+", word) and word.split("/")[0] in rooms]
-    for path in sorted({*_FILE.findall(page), *folders}):
+    for path in sorted({*_FILE.findall(page), *folders} - set(_NEW.findall(page))):
         start = ROOT if path.split("/")[0] in FROM_ROOT else PACKAGE
         if not any(start.glob(path.rstrip("/"))):
             yield path
@@ -94,3 +96,6 @@ def test_a_stale_path_is_found() -> None:
     )
     assert list(stale_paths(page)) == ["core/label_*.py", "data/x/", "tests/test_none.py"]
     assert list(stale_paths("`labels.py` and `stickers.py`")) == ["stickers.py"]
+    assert list(stale_paths("New file `src/xmtc/a.py`:\n\nNew file `src/xmtc/b.py`, src/xmtc/b.py")) == [
+        "src/xmtc/b.py"
+    ]
