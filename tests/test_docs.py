@@ -7,8 +7,10 @@ worked example does not exist; its page introduces it as "New file `path`:".
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -65,6 +67,32 @@ def stale_paths(page: str) -> Iterator[str]:
             yield name
 
 
+@cache
+def definitions() -> dict[str, str]:
+    """Class or function → the source of all that have this name."""
+    found: dict[str, str] = {}
+    for source in PACKAGE.rglob("*.py"):
+        text = source.read_text(encoding="utf-8")
+        lines = text.splitlines()
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+                body = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+                found[node.name] = f"{found.get(node.name, '')}\n{body}"
+    return found
+
+
+def stale_names(page: str) -> Iterator[str]:
+    """Functions, classes and members of classes that the last column of a page's "Code" tables names in vain."""
+    for table in re.findall(r"^\|[^\n]*\| Code \|\n\|[-|]+\n((?:\|.*\n)+)", page, re.MULTILINE):
+        for row in table.splitlines():
+            for name in _QUOTED.findall(row.rstrip("| ").rpartition(" | ")[2]):
+                if re.fullmatch(r"\w+|[A-Z]\w+\.\w+", name):  # not a path, nor a function by its module
+                    owner, _, member = name.rpartition(".")
+                    source = definitions().get(owner or member, "")
+                    if not re.search(rf"\b(?:def |class |self\.){member}\b|^ +{member}:", source, re.MULTILINE):
+                        yield name
+
+
 def test_references_to_docs_lead_somewhere() -> None:
     found = [
         f"{source.relative_to(ROOT)}: {reference}"
@@ -78,6 +106,11 @@ def test_references_to_docs_lead_somewhere() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_paths_in_docs_exist(page: Path) -> None:
     assert list(stale_paths(page.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_names_in_docs_exist(page: Path) -> None:
+    assert list(stale_names(page.read_text(encoding="utf-8"))) == []
 
 
 def test_conventions_have_their_sections() -> None:
@@ -99,3 +132,10 @@ def test_a_stale_path_is_found() -> None:
     assert list(stale_paths("New file `src/xmtc/a.py`:\n\nNew file `src/xmtc/b.py`, src/xmtc/b.py")) == [
         "src/xmtc/b.py"
     ]
+
+
+def test_a_stale_name_is_found() -> None:
+    table = (
+        "| Step | Code |\n|---|---|\n| a | `fit`, `no_such` |\n| b `c` | `Corpus.take`, `Corpus.give`, `core/x.py` |\n"
+    )
+    assert list(stale_names(table)) == ["no_such", "Corpus.give"]
