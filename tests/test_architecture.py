@@ -398,3 +398,15 @@ def test_the_tree_names_every_folder() -> None:
         if path.is_dir() and path.name != "__pycache__"
     }
     assert folders - set(tree()) == set()
+
+
+@pytest.mark.parametrize(("title", "column"), [("Central types", 0), ("One document, from file to ranking", 1)])
+def test_tables_name_the_right_files(title: str, column: int) -> None:
+    """What a row of types or steps names is in one of the row's files."""
+    rows = [line.strip("|").split(" | ") for line in section(title).splitlines() if line.startswith("| ")]
+    assert len(rows) > 10
+    for row in rows:
+        files = re.findall(r"`([\w/]+\.py)`", row[-1])
+        sources = "".join((ROOT / "src" / "xmtc" / file).read_text(encoding="utf-8") for file in files)
+        for name in re.findall(r"`([\w.]+)`", row[column]) if files else ():
+            assert all(re.search(rf"\b{part}\b", sources) for part in name.split(".")), f"{name} is not in {files}"
