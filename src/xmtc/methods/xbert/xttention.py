@@ -14,9 +14,7 @@ from xmtc.core.config import Settings
 from xmtc.features.words import PAD
 from xmtc.neural.encoder import TokenLayout
 
-WORD_LAYOUT = TokenLayout(
-    pad_id=PAD, pad_left=False, cls_last=False, segments=False, cls_segment=0, pad_segment=0
-)  # how rows of word numbers are padded
+WORD_LAYOUT = TokenLayout(pad_id=PAD)  # how rows of word numbers are padded
 
 
 class XttentionConfig(Settings):
