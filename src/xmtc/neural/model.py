@@ -22,7 +22,6 @@ from xmtc.core.texts import Texts
 from xmtc.features.tokens import tokenize
 from xmtc.neural.batches import Inputs
 from xmtc.neural.encoder import Tokenizer, save_encoder
-from xmtc.neural.explain import explain_words
 from xmtc.neural.network import Network
 from xmtc.neural.predictor import rank_inputs
 
@@ -49,6 +48,8 @@ class NeuralModel(Generic[N]):
 
     def explain(self, text: str, label: str) -> Explanation:
         """Say which words of a text a label attends to, or pushed it up or down, by gradient × input."""
+        from xmtc.neural.explain import explain_words
+
         entry = self.labels.find(label)
         if entry >= self.labels.n_labels:
             raise DataError(f"label {label!r} has no training document, so the model never gives it")

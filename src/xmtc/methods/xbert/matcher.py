@@ -28,11 +28,11 @@ from xmtc.methods.xbert.matching import Transform, transform_scores
 from xmtc.methods.xbert.xttention import Xttention, XttentionConfig
 from xmtc.neural.batches import Batch, Inputs
 from xmtc.neural.dropout import Dropout
-from xmtc.neural.embed import read_inputs
+from xmtc.neural.embed import Embedder, read_inputs
 from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, restore_encoder, save_encoder
-from xmtc.neural.network import Embedder, Trainable
+from xmtc.neural.network import Trainable
 from xmtc.neural.optimizer import Group, group_by_decay
-from xmtc.neural.plan import HeadSize, announce_plan
+from xmtc.neural.plan import HeadSize, plan_training
 from xmtc.neural.pooling import concat_cls, masked_mean
 from xmtc.neural.trainer import TrainConfig
 
@@ -154,7 +154,7 @@ class ClusterMatcher(Trainable, Embedder):
         if isinstance(body, PooledEncoder):
             advice = "make fewer clusters (cluster.count)"
             head = HeadSize((body.width + 1) * n_clusters, 0, 3 * n_clusters, advice)
-            announce_plan(body.encoder, 1, head, lengths, config, progress)
+            plan_training(body.encoder, 1, head, lengths, config).announce(progress)
         else:
             n_parameters = sum(parameter.numel() for parameter in self.parameters())
             progress.say(f"X-ttention has {n_parameters / 1e6:,.1f} million parameters")
