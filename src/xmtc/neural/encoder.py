@@ -43,10 +43,6 @@ class Encoded(NamedTuple):
     mask: Tensor  # (B, T) bool: real tokens
     cls: Tensor  # (B,) place of [CLS]
 
-    def cls_state(self, layer: int) -> Tensor:
-        """State of [CLS] in one layer: (B, d)."""
-        return self.states[layer][torch.arange(len(self.cls), device=self.cls.device), self.cls]
-
 
 @dataclass(frozen=True)
 class TokenLayout:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 import numpy as np
-import torch
 from safetensors import safe_open
+from safetensors.torch import load_file
 from torch import nn
 
 from xmtc.core.errors import DataError
@@ -80,7 +80,7 @@ class NeuralModel(Generic[N]):
 
 def load_weights(network: nn.Module, reader: FolderReader, name: str = "network") -> None:
     """Put the saved weights into a network of the same shape, ready to rank."""
-    network.load_state_dict({key: torch.from_numpy(array) for key, array in reader.tensors(name).items()})
+    network.load_state_dict(load_file(reader.folder / f"{name}.safetensors"))
     network.eval()
 
 

@@ -147,7 +147,9 @@ class _Run:
         self.state = _State()
         self.best: dict[str, Tensor] | None = None
         self.checkpoints = Checkpoints(partial, identity)
-        self._resume()
+        found = self.checkpoints.load(network, self.optimizers)
+        if found is not None:
+            self._resume(*found)
         self.groups = [group for optimizer in self.optimizers for group in optimizer.param_groups]
         self.rates = [group["lr"] for group in self.groups]
         self.parameters = [parameter for group in self.groups for parameter in group["params"]]
@@ -280,11 +282,8 @@ class _Run:
         state = {**vars(self.state), "curve": [entry.to_json() for entry in self.state.curve]}
         self.checkpoints.save(self.state.step, self.network, self.optimizers, extra, state)
 
-    def _resume(self) -> None:
-        found = self.checkpoints.load(self.network, self.optimizers)
-        if found is None:
-            return
-        extra, state = found
+    def _resume(self, extra: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+        """Go on from what `save` wrote beside network and optimizers."""
         self.state = _State(**{**state, "curve": [Epoch(**entry) for entry in state["curve"]]})
         self.average.count = self.state.averaged
         if self.accelerator.scaler is not None and self.state.scaler is not None:

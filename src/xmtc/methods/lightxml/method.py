@@ -32,7 +32,7 @@ from xmtc.neural.model import NeuralModel, load_weights, read_partition
 from xmtc.neural.network import Network
 from xmtc.neural.optimizer import Group, Schedule, group_by_decay
 from xmtc.neural.plan import HeadSize
-from xmtc.neural.pooling import concat_cls, masked_mean
+from xmtc.neural.pooling import pool_text
 from xmtc.neural.prepare import NeuralConfig, Prepared, prepare
 from xmtc.neural.trainer import TrainConfig
 
@@ -187,14 +187,11 @@ class LightxmlNetwork(Network):
         return text
 
     def _text(self, encoder: Encoder, batch: Batch) -> Tensor:
-        """(B, width): e of the paper, and the mean where it is asked for."""
+        """(B, width): e of the paper, the last layer first, and the mean where it is asked for."""
         encoded = encoder(batch.ids, batch.mask)
         if self.reference:
             encoded = encoded._replace(cls=batch.mask.int().argmax(1))
-        parts = [concat_cls(encoded, self.n_cls)]
-        if self.mean:
-            parts.append(masked_mean(encoded))
-        return torch.cat(parts, dim=1)
+        return pool_text(encoded, range(-1, -1 - self.n_cls, -1), (-1,) if self.mean else ())
 
 
 class LightxmlMethod(Method[LightxmlConfig]):
