@@ -81,10 +81,10 @@ def aplc(job: Found) -> Found:
     import torch
 
     from xmtc.methods.aplc.head import AplcHead
-    from xmtc.methods.aplc.method import BandConfig, band_sizes, cut_bands
+    from xmtc.methods.aplc.method import BandConfig, band_labels, band_sizes
 
     sizes = band_sizes(BandConfig(bands=job["bands"]), job["labels"])
-    bands = cut_bands(np.arange(job["labels"], 0, -1), sizes)
+    bands = band_labels(np.arange(job["labels"], 0, -1), sizes)
     head = AplcHead(job["width"], bands, job["q"])
     batches = _draw(job)
     found = _train(head, batches, job)

@@ -31,7 +31,7 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
 from xmtc.core.metrics import BINS, find_right, label_bins
 from xmtc.core.ranking import Ranking
-from xmtc.core.steering import cut
+from xmtc.core.steering import drop_below
 
 NAME = "calibration"
 LIMITS = {"error": 0.02, "target": 0.9, "precision": [0.88, 0.92]}
@@ -65,7 +65,7 @@ def measure(run: Run, folder: Path, model: Path) -> Found:
         ranking = calibration.apply(test_ranking, test.labels)
         assert ranking.probabilities is not None
         errors[method] = _errors(ranking, ranking.probabilities, right, test)
-        chosen = calibration.tradeoff.find(f"precision={LIMITS['target']}", DEPTH)
+        chosen = calibration.thresholds.find(f"precision={LIMITS['target']}", DEPTH)
         on_dev = {"dev_precision": chosen.precision, "dev_recall": chosen.recall}
         thresholds[method] = {"value": chosen.value, **on_dev, **_held(ranking, chosen.value, test)}
     low, high = LIMITS["precision"]
@@ -165,7 +165,7 @@ def _errors(ranking: Ranking, sure: NDArray[np.floating], right: NDArray[np.bool
 
 def _held(ranking: Ranking, threshold: float, test: Corpus) -> dict[str, Any]:
     """What a threshold gives on test, with the interval of its precision over resampled documents."""
-    left = cut(ranking, threshold)
+    left = drop_below(ranking, threshold)
     given = (left.labels >= 0).sum(axis=1)
     hits = find_right(left, test.Y).sum(axis=1)
     draw = np.random.default_rng(0)

@@ -127,7 +127,7 @@ def whole(job: Found) -> Found:
     )
     return {
         "parameters": sum(parameter.numel() for parameter in network.parameters()),
-        "loss": curve[-1]["loss"],
+        "loss": curve[-1].loss,
         "step_seconds": median(np.diff(stamps.times).tolist()),
         "step_peak_rss_mb": stamps.peak_rss_mb,  # after the last step; the end of a run copies the weights once more
         "held_mb": held,

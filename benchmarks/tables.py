@@ -12,6 +12,7 @@ import sys
 from benchmarks import (
     aplc_cost,
     calibration,
+    ensemble_weights,
     large_step,
     linear,
     members,
@@ -20,7 +21,6 @@ from benchmarks import (
     neural_overhead,
     scale,
     serving,
-    together,
     train,
     update,
     xbert_latency,
@@ -37,7 +37,7 @@ from benchmarks.sets import order
 PAGE = ROOT / "docs" / "RESULTS.md"
 SCALING = ROOT / "docs" / "SCALING.md"
 # all that write results for the pages, in the order of their sections
-OF_SETS = tuple(module.BENCHMARK for module in (linear, compare, race, choose, train, together, members))
+OF_SETS = tuple(module.BENCHMARK for module in (linear, compare, race, choose, train, ensemble_weights, members))
 OF_METHODS = tuple(
     module.BENCHMARK
     for module in (

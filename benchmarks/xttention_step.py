@@ -87,7 +87,8 @@ def _build(job: Found) -> tuple[xbert.XbertConfig, ClusterMatcher, TrainingData]
     from xmtc.features.words import N_SPECIAL
     from xmtc.methods.xbert import method as xbert
     from xmtc.methods.xbert.matcher import ClusterMatcher
-    from xmtc.methods.xbert.xttention import WORD_LAYOUT, Xttention
+    from xmtc.methods.xbert.xttention import Xttention
+    from xmtc.neural.word_layout import WORD_LAYOUT
 
     config = api.read_settings(config=job["settings"], recipe=job["recipe"])[1]
     assert isinstance(config, xbert.XbertConfig)

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,27 @@ MAY_IMPORT = {
     "__init__": {"core", "api"},
     "__main__": {"app"},
 }
+# modules below methods/ that one method alone reaches, and why they stay where they are
+SHARED_ALTHOUGH = {
+    "xmtc.features.neighbours": "searches a pool of vectors, knows no method, and has a benchmark of its own",
+}
+# where getattr and hasattr may stand: on objects of other libraries, of the interpreter, or of plain data
+BY_NAME = {
+    "xmtc": "public names are imported when they are first asked for",
+    "xmtc.data": "the same",
+    "xmtc.sklearn": "arguments of any type, and scikit-learn's own attributes",
+    "xmtc.app.cli.commands": "errors of the command-line library",
+    "xmtc.app.cli.entry": "standard streams",
+    "xmtc.app.rest.middleware": "the web framework's route",
+    "xmtc.app.rest.server": "signals that not every system has",
+    "xmtc.core.calibration.thresholds": "precision, recall or f1, as the user wrote it",
+    "xmtc.core.parallel": "a function of os that not every system has",
+    "xmtc.data.layouts.numbered": "sparse matrices of any class",
+    "xmtc.data.vocabulary.rdf": "errors of several parsers",
+    "xmtc.linear.tree": "a thread's own storage",
+    "xmtc.methods.linear.update.revision": "fields of a label set",
+    "xmtc.neural.encoder": "settings of Hugging Face's configurations, which differ by family",
+}
 CORE_PACKAGES = {"numpy", "scipy", "pydantic", "safetensors"}
 NEURAL_PACKAGES = {"torch", "transformers", "accelerate"}
 NEURAL_ROOMS = {"neural", "methods"}
@@ -44,6 +66,8 @@ def name_of(path: Path) -> str:
 
 MODULES = {name_of(path): path for path in sorted(SOURCES.rglob("*.py"))}
 PACKAGES = {name for name, path in MODULES.items() if path.stem == "__init__"}
+# packages of which others import only what `__init__` exports: data, and every package inside a room
+CLOSED = {name for name in PACKAGES if name.count(".") > 1} | {"xmtc.data"}
 
 
 def room_of(module: str) -> str:
@@ -84,12 +108,29 @@ def violations(module: str, source: str) -> list[str]:
             continue
         if package == "xmtc":
             inside = room_of(target)
-            sibling_method = room == inside == "methods" and target not in (module, "xmtc.methods")
-            if sibling_method or (inside != room and inside not in MAY_IMPORT[room]):
+            other_method = room == inside == "methods" and method_of(module) != method_of(target)
+            if other_method or (inside != room and inside not in MAY_IMPORT[room]):
                 found.append(f"{module}:{line} imports {target}")
+            elif closed := closed_around(target, module):
+                found.append(f"{module}:{line} imports {target}; import what {closed} exports")
         elif (package in NEURAL_PACKAGES and room not in NEURAL_ROOMS) or (room == "core" and not fits_core(target)):
             found.append(f"{module}:{line} imports {target}")
     return found
+
+
+def method_of(module: str) -> str:
+    """The package of a method that a module of methods/ belongs to."""
+    return ".".join(module.split(".")[:3])
+
+
+def closed_around(target: str, module: str) -> str | None:
+    """The outermost closed package that `target` is inside of and `module` outside of."""
+    parts = target.split(".")
+    for n in range(2, len(parts)):
+        package = ".".join(parts[:n])
+        if package in CLOSED and module != package and not module.startswith(f"{package}."):
+            return package
+    return None
 
 
 def fits_core(target: str) -> bool:
@@ -117,14 +158,98 @@ def test_imports_point_down(module: str) -> None:
         ("xmtc.linear.tree", "import xmtc.neural.trainer"),
         ("xmtc.neural.trainer", "import xmtc.linear.tree"),
         ("xmtc.methods.linear", "from xmtc.methods.ensemble.method import join"),
-        ("xmtc.methods.linear", "from . import ensemble"),
+        ("xmtc.methods.linear.method", "from .. import ensemble"),
         ("xmtc.methods.linear", "import xmtc.api"),
         ("xmtc.api", "from xmtc.linear.tree import train_tree"),
         ("xmtc.app.cli", "import_module('xmtc.methods.linear')"),
+        ("xmtc.api", "from xmtc.core.metrics.bootstrap import compare"),
+        ("xmtc.methods.linear.method", "from xmtc.features.tfidf.vocabulary import build_vocabulary"),
+        ("xmtc.app.report.page", "import xmtc.app.cli.tables"),
+        ("xmtc.api", "from xmtc.data.read import read_corpus"),
     ],
 )
 def test_an_import_upwards_or_sideways_is_found(module: str, source: str) -> None:
     assert len(violations(module, source)) == 1
+
+
+def reachable(start: str, graph: dict[str, set[str]]) -> set[str]:
+    seen, waiting = set[str](), [start]
+    while waiting:
+        module = waiting.pop()
+        if module not in seen:
+            seen.add(module)
+            waiting += graph[module]
+    return seen
+
+
+def import_graph() -> dict[str, set[str]]:
+    """Module → the modules that importing it runs, the packages around each among them."""
+    graph = {}
+    for module, path in MODULES.items():
+        targets = {target for _, target in imported(module, path.read_text(encoding="utf-8")) if target in MODULES}
+        graph[module] = targets | {target.rpartition(".")[0] for target in targets if target.count(".") > 1}
+    return graph
+
+
+def test_what_one_method_alone_reaches_is_in_its_package() -> None:
+    graph = import_graph()
+    methods = {method_of(module) for module in MODULES if module.count(".") > 1 and room_of(module) == "methods"}
+    reached = {
+        method: {
+            target
+            for module in MODULES
+            if module == method or module.startswith(f"{method}.")
+            for target in reachable(module, graph)
+        }
+        for method in methods
+    }
+    above = {module for module in MODULES if room_of(module) not in {"core", "data", "features", "linear", "neural"}}
+    from_above = {
+        target for module in above if room_of(module) != "methods" for target in reachable_outside(module, graph)
+    }
+    lonely = {
+        module: sorted(by)
+        for module in MODULES.keys() - above - from_above
+        if module.count(".") > 1 and len(by := {method for method in methods if module in reached[method]}) == 1
+    }
+    unlisted = {
+        module: by
+        for module, by in lonely.items()
+        if not any(module == listed or module.startswith(f"{listed}.") for listed in SHARED_ALTHOUGH)
+    }
+    assert unlisted == {}
+    for listed in SHARED_ALTHOUGH:
+        assert any(module == listed or module.startswith(f"{listed}.") for module in lonely), f"{listed} is shared now"
+
+
+def reachable_outside(module: str, graph: dict[str, set[str]]) -> set[str]:
+    """What a module reaches without passing through a method."""
+    cut = {name: set[str]() if room_of(name) == "methods" else targets for name, targets in graph.items()}
+    return reachable(module, cut)
+
+
+@pytest.mark.parametrize("package", sorted(CLOSED))
+def test_a_closed_package_says_what_it_exports(package: str) -> None:
+    """Its `__init__` has `__all__`, and every `from package import name` of others asks for one of these names."""
+    exported = set(getattr(import_module(package), "__all__", ()))
+    assert exported, f"{package} exports nothing"
+    for module, path in MODULES.items():
+        if module == package or module.startswith(f"{package}."):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module == package:
+                assert {alias.name for alias in node.names} <= exported, f"{module}:{node.lineno}"
+
+
+def test_no_ability_is_found_by_name() -> None:
+    """Methods, models and networks have protocols: whoever asks what one can do uses isinstance."""
+    found = {
+        module
+        for module, path in MODULES.items()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("getattr", "hasattr")
+    }
+    assert found == BY_NAME.keys()
 
 
 def test_every_room_has_its_rule() -> None:

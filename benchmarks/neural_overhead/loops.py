@@ -65,7 +65,7 @@ def two_bands(job: Found) -> Found:
     """The recipe aplc/tate-cpu."""
 
     def assemble(encoder: Encoder, config: aplc.AplcConfig, counts: Counts) -> tuple[nn.Module, list[Group]]:
-        bands = aplc.cut_bands(counts, aplc.band_sizes(config.cluster, len(counts)))
+        bands = aplc.band_labels(counts, aplc.band_sizes(config.cluster, len(counts)))
         network = aplc.AplcNetwork(encoder, config, bands)
         return network, aplc.groups(network, config)
 

@@ -23,7 +23,7 @@ from xmtc.core.errors import XmtcError
 from xmtc.core.labels import Concept, LabelSet
 from xmtc.core.model import Documents, check_k
 from xmtc.core.ranking import Ranking
-from xmtc.core.steering import check_limit, cut
+from xmtc.core.steering import check_limit, drop_below
 from xmtc.core.texts import Texts
 
 try:
@@ -94,7 +94,7 @@ class XMTCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> sp.csr_matrix:
         """Return a (documents × labels) matrix of ones: the k best labels whose score reaches the threshold."""
         ranking = self._rank(X, self.k)
-        return self._matrix(cut(ranking, min_score=self.threshold), None)
+        return self._matrix(drop_below(ranking, min_score=self.threshold), None)
 
     def predict_proba(self, X: Any) -> sp.csr_matrix:
         """Return a (documents × labels) matrix of the scores of the k best labels; others are not stored.

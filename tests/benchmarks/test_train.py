@@ -1,4 +1,4 @@
-"""benchmarks.train and benchmarks.together, from a small set's files to the results page."""
+"""benchmarks.train and benchmarks.ensemble_weights, from a small set's files to the results page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 
 pytest.importorskip("torch", reason="neural recipes need torch")
 
-from benchmarks import tables, together, train
+from benchmarks import ensemble_weights, tables, train
 from benchmarks.framework import results
 from benchmarks.framework.machine import ROOT
 from benchmarks.rankings import WIDTH, read_scored, read_stored
@@ -164,7 +164,7 @@ def wait_until(happened: Callable[[], bool], seconds: float = 600) -> None:
 
 
 def test_an_ensemble_is_chosen_on_dev_and_scored_on_test(home: Path) -> None:
-    assert together.BENCHMARK.main(["tiny", *MEMBERS, "--data", str(home / "data")]) == 0
+    assert ensemble_weights.BENCHMARK.main(["tiny", *MEMBERS, "--data", str(home / "data")]) == 0
     found = result(home, "ensembles", "+".join(MEMBERS))
     assert len(found["dev"]) == 11
     assert found["dev"][" ".join(f"{weight:.1f}" for weight in found["weights"].values())] == max(found["dev"].values())
@@ -185,7 +185,7 @@ def test_an_ensemble_is_chosen_on_dev_and_scored_on_test(home: Path) -> None:
 
 
 def test_the_page_shows_what_ran_and_tells_stale_ensembles(home: Path) -> None:
-    assert together.BENCHMARK.main(["tiny", *MEMBERS, "--data", str(home / "data")]) == 0
+    assert ensemble_weights.BENCHMARK.main(["tiny", *MEMBERS, "--data", str(home / "data")]) == 0
     page = tables.render()
     tables.PAGE.write_text(page)
     tables.SCALING.write_text(tables.render_scaling())
@@ -211,18 +211,24 @@ def test_members_of_other_dev_documents_are_refused(home: Path, capsys: pytest.C
     (path.parent / "other-0.json").write_text(json.dumps(other))
     refused(
         capsys,
-        together.BENCHMARK.main(["tiny", MEMBERS[1], "other-0", "--data", str(home / "data")]),
+        ensemble_weights.BENCHMARK.main(["tiny", MEMBERS[1], "other-0", "--data", str(home / "data")]),
         "same dev documents",
     )
     (path.parent / "other-0.json").unlink()
-    refused(capsys, together.BENCHMARK.main(["tiny", *MEMBERS, "--by", "P@55", "--data", str(home / "data")]), "'P@5'")
-    refused(capsys, together.BENCHMARK.main(["tiny", MEMBERS[0], "linaer-0"]), "Did you mean 'linear-0'?")
-    refused(capsys, together.BENCHMARK.main(["tiny", MEMBERS[0]]), "two different members")
+    refused(
+        capsys,
+        ensemble_weights.BENCHMARK.main(["tiny", *MEMBERS, "--by", "P@55", "--data", str(home / "data")]),
+        "'P@5'",
+    )
+    refused(capsys, ensemble_weights.BENCHMARK.main(["tiny", MEMBERS[0], "linaer-0"]), "Did you mean 'linear-0'?")
+    refused(capsys, ensemble_weights.BENCHMARK.main(["tiny", MEMBERS[0]]), "two different members")
 
 
 def test_other_data_than_the_members_are_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_native(home / "elsewhere" / "tiny", {"train": 201, "test": 60})
-    refused(capsys, together.BENCHMARK.main(["tiny", *MEMBERS, "--data", str(home / "elsewhere")]), "another tiny")
+    refused(
+        capsys, ensemble_weights.BENCHMARK.main(["tiny", *MEMBERS, "--data", str(home / "elsewhere")]), "another tiny"
+    )
 
 
 @pytest.mark.parametrize(
@@ -254,6 +260,6 @@ def test_a_dev_split_of_the_folder_is_dev(tmp_path: Path) -> None:
 
 
 def test_weights_cover_the_simplex() -> None:
-    tried = list(together.simplex(3))
+    tried = list(ensemble_weights.simplex(3))
     assert len(set(tried)) == len(tried) == 66
     assert all(sum(weights) == 10 for weights in tried)

@@ -12,7 +12,7 @@ from xmtc.core.calibration import CalibratedModel, fit_calibration
 from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.labels import Concept, LabelSet
 from xmtc.core.ranking import Ranking
-from xmtc.core.steering import Steering, cut, rank_among, select, suggest
+from xmtc.core.steering import Steering, drop_below, rank_among, select, suggest
 
 N_LABELS = 450
 
@@ -204,8 +204,8 @@ def test_limits_that_are_none(calibrated: CalibratedModel, asked: dict[str, Any]
 
 def test_a_threshold_needs_probabilities() -> None:
     with pytest.raises(ModelError, match="xmtc calibrate"):
-        Steering.plan(table(), threshold=0.5)
+        Steering.check(table(), threshold=0.5)
     with pytest.raises(ModelError, match="xmtc calibrate"):
-        cut(table().rank(["0"], 5), threshold=0.5)
+        drop_below(table().rank(["0"], 5), threshold=0.5)
     with pytest.raises(ModelError, match="k must be"):
         suggest(table(), ["0"], 0)

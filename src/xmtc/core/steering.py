@@ -40,7 +40,7 @@ class Steering:
     min_score: float | None
 
     @classmethod
-    def plan(
+    def check(
         cls,
         model: Model,
         threshold: float | None = None,
@@ -64,8 +64,8 @@ class Steering:
         check_k(k)
         k = min(k, model.labels.n_labels)
         if self.allowed is None:
-            return cut(model.rank(documents, k), self.threshold, self.min_score)
-        return cut(rank_among(model, documents, k, self.allowed), self.threshold, self.min_score)
+            return drop_below(model.rank(documents, k), self.threshold, self.min_score)
+        return drop_below(rank_among(model, documents, k, self.allowed), self.threshold, self.min_score)
 
 
 def suggest(
@@ -84,10 +84,10 @@ def suggest(
     Of the k best, those stay whose probability is at least `threshold`, which a calibrated model alone knows, and whose
     score is at least `min_score`. Rows are padded with −1.
     """
-    return Steering.plan(model, threshold, min_score, include, exclude).rank(model, documents, k)
+    return Steering.check(model, threshold, min_score, include, exclude).rank(model, documents, k)
 
 
-def cut(ranking: Ranking, threshold: float | None = None, min_score: float | None = None) -> Ranking:
+def drop_below(ranking: Ranking, threshold: float | None = None, min_score: float | None = None) -> Ranking:
     """Drop labels below a probability or a score; what stays keeps its order, and padding fills the rows."""
     if threshold is None and min_score is None:
         return ranking

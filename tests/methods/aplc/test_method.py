@@ -48,7 +48,7 @@ def settings(encoders, family="bert", **over):
 def network_and_batch(config, lists=LABELS):
     torch.manual_seed(3)
     encoder, tokenizer = load_encoder(config.encoder)
-    network = aplc.AplcNetwork(encoder, config, aplc.cut_bands(COUNTS, [3, 2, 2]))
+    network = aplc.AplcNetwork(encoder, config, aplc.band_labels(COUNTS, [3, 2, 2]))
     with torch.no_grad():  # logits far enough from 0 that their signs and places mean something
         for parameter in [*network.hidden.parameters(), *network.head.parameters()]:
             if parameter.ndim > 1:
@@ -208,7 +208,7 @@ def test_bands_that_cannot_be_cut(cluster, told):
 
 
 def test_frequent_labels_come_first_and_ties_by_number():
-    bands = aplc.cut_bands(np.array([1, 5, 2, 5, 2, 9]), [2, 3, 1])
+    bands = aplc.band_labels(np.array([1, 5, 2, 5, 2, 9]), [2, 3, 1])
     assert bands.parents.tolist() == [2, 0, 1, 1, 1, 0]
 
 

@@ -168,7 +168,7 @@ def test_one_folder_holds_all_members(ensemble, tmp_path):
     again = xmtc.load(tmp_path / "model")
     texts = list(documents(seed=1).texts)
     assert again.rank(texts, 5).labels.tobytes() == ensemble.rank(texts, 5).labels.tobytes()
-    assert again.stages(documents(seed=1)) == ensemble.stages(documents(seed=1))
+    assert api.evaluate_stages(again, documents(seed=1)) == api.evaluate_stages(ensemble, documents(seed=1))
     assert len(list((tmp_path / "model").glob("member-*"))) == 4
     assert len(list((tmp_path / "model").rglob("tfidf"))) == 1
 
@@ -230,7 +230,7 @@ def test_each_encoder_reads_a_text_once(settings):
     ranking, stages = api.rank_in_stages(model, data, 3)  # what `xmtc evaluate` does
     assert read == [7 + len(data)] * 2
     assert ranking.labels.tobytes() == model.rank(list(data.texts), 3).labels.tobytes()
-    assert stages == model.stages(data)
+    assert stages == api.evaluate_stages(model, data)
 
 
 def files_of(folder: Path):
@@ -391,7 +391,7 @@ def test_recall_is_of_the_clusters_that_are_retrieved():
         for i, labels in enumerate(lists)
     ]
     assert member.matcher.tree.depth > 1
-    assert staged.stages(data)["matching"][0]["recall"] == pytest.approx(100 * np.mean(inside))
+    assert api.evaluate_stages(staged, data)["matching"][0]["recall"] == pytest.approx(100 * np.mean(inside))
 
 
 def test_labels_never_trained_on_cost_the_matchers_recall(ensemble):
@@ -450,7 +450,7 @@ def test_a_beam_above_the_number_of_clusters_takes_all(settings, match):
         xmtc.train(documents(), "xbert", merge(config, {"search": {"beam": beam}}), seed=3) for beam in (10**9, 4)
     )
     assert wide.rank(texts, 10).scores.tobytes() == all_of_them.rank(texts, 10).scores.tobytes()
-    found = [model.stages(documents(seed=1))["matching"][0] for model in (wide, all_of_them)]
+    found = [api.evaluate_stages(model, documents(seed=1))["matching"][0] for model in (wide, all_of_them)]
     assert found[0]["recall"] == found[1]["recall"] == 100
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from xmtc import api
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError, ModelError
 from xmtc.core.partition import LabelTree, Partition
@@ -18,7 +19,15 @@ from xmtc.linear.beam import SearchConfig
 from xmtc.linear.solver import SolverConfig
 from xmtc.linear.tree import TreeConfig, train_tree
 from xmtc.methods.xbert.index import cluster_targets
-from xmtc.methods.xbert.model import EnsembleConfig, JointMatcher, LinearMatcher, Member, StagedModel
+from xmtc.methods.xbert.model import (
+    EnsembleConfig,
+    JointMatcher,
+    LinearMatcher,
+    Member,
+    MemberDetails,
+    StagedModel,
+    XbertDetails,
+)
 from xmtc.methods.xbert.ranker import StagedSearchConfig, train_ranker
 
 WORDS = ["sugar", "beet", "fish", "boat", "milk", "cow"]
@@ -46,8 +55,13 @@ def model():
         tree = train_tree(X, targets, LabelTree.flat(3), TreeConfig(trees=1), solver, SearchConfig())
         ranker = train_ranker(X, data.Y, partition, None, "tfn", solver)
         members.append(Member(partition, LinearMatcher(tree, search), ranker))
-    facts = [{"vectors": "pifa", "seed": i, "clusters": 3} for i in range(2)]
-    manifest = Manifest("staged", {}, 0, 6, 40, "", {"features": None, "members": facts})
+    known = [
+        MemberDetails(
+            vectors="pifa", seed=i, clusters=3, curve=[], matcher=member.matcher.tree.shape, ranker=member.ranker.shape
+        )
+        for i, member in enumerate(members)
+    ]
+    manifest = Manifest("staged", {}, 0, 6, 40, "", XbertDetails(members=known, clusters=3))
     return StagedModel(manifest, data.labels, tfidf, None, tuple(members), search, EnsembleConfig())
 
 
@@ -58,8 +72,8 @@ def test_ranks_explains_and_measures(model):
     found = model.explain("a boat of Sugar", "sugar")
     assert found.words("a boat of Sugar", 1)[0][0] == "sugar"
     assert found.score == pytest.approx(score_of(model, "a boat of Sugar", "sugar"))
-    assert [member["clusters"] for member in model.stages(data)["matching"]] == [3, 3]
-    assert model.stages(Corpus.from_lists(["x"], [["new"]]), "known") == {"matching": []}
+    assert [member["clusters"] for member in api.evaluate_stages(model, data)["matching"]] == [3, 3]
+    assert api.evaluate_stages(model, Corpus.from_lists(["x"], [["new"]]), "known") == {"matching": []}
 
 
 def score_of(model, text, label):
@@ -147,7 +161,7 @@ def test_mistakes(model):
         model.explain("x", "suger")
     features = Corpus(corpus().ids, None, corpus().Y, corpus().Y, corpus().labels)
     with pytest.raises(ModelError, match="the corpus has only features"):
-        model.stages(features)
+        api.evaluate_stages(model, features)
 
 
 def test_what_is_written(model, tmp_path):

@@ -78,7 +78,7 @@ def predict(
     k = min(k, loaded.labels.n_labels)
     chosen = None if target is None else find_threshold(loaded, target, k)
     threshold = threshold if chosen is None else chosen.value
-    steering = Steering.plan(loaded, threshold, min_score, include or (), exclude or ())
+    steering = Steering.check(loaded, threshold, min_score, include or (), exclude or ())
     write = ranking_json if json else ranking_text
     done = 0
     with (

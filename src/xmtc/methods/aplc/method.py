@@ -149,7 +149,7 @@ class AplcMethod(Method[AplcConfig]):
         sizes = band_sizes(config.cluster, corpus.labels.n_labels)
         ready = prepare(METHOD, corpus, config, dev, seed, progress)
         ready.announce_plan(_head_size(config, ready.encoder, sizes))
-        bands = cut_bands(ready.corpus.labels.counts[: ready.labels.n_labels], sizes)
+        bands = band_labels(ready.corpus.labels.counts[: ready.labels.n_labels], sizes)
         network = AplcNetwork(ready.encoder, config, bands)
         curve = ready.fit(network, groups(network, config), partial)
         manifest = ready.describe(AplcDetails, bands=sizes, curve=curve)
@@ -186,7 +186,7 @@ def band_sizes(config: BandConfig, n_labels: int) -> list[int]:
     return [end - start for start, end in pairwise([0, *ends, n_labels])]
 
 
-def cut_bands(counts: NDArray[np.integer], sizes: list[int]) -> Partition:
+def band_labels(counts: NDArray[np.integer], sizes: list[int]) -> Partition:
     """Cut labels, by falling count and then by number, into bands of these sizes."""
     order = np.argsort(-counts, kind="stable")
     parents = np.empty(len(counts), dtype=np.int32)

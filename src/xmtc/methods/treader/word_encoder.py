@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from xmtc.features.words import PAD, Words
-from xmtc.neural.encoder import Encoded, Encoder, Tokenizer, TokenLayout
+from xmtc.neural.encoder import Encoded, Encoder, Tokenizer
+from xmtc.neural.word_layout import WORD_LAYOUT
 
 
 class WordEncoder(Encoder):
@@ -21,7 +22,7 @@ class WordEncoder(Encoder):
     def __init__(self, n_words: int, width: int) -> None:
         nn.Module.__init__(self)  # there is no network inside
         self.words = nn.Embedding(n_words, width, padding_idx=PAD, sparse=True)
-        self.layout = TokenLayout(pad_id=PAD)
+        self.layout = WORD_LAYOUT
         self.width, self.n_layers, self.n_heads = width, 0, 0
 
     def forward(self, ids: Tensor, mask: Tensor) -> Encoded:

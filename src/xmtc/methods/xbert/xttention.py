@@ -12,9 +12,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from xmtc.core.config import Settings
 from xmtc.features.words import PAD
-from xmtc.neural.encoder import TokenLayout
-
-WORD_LAYOUT = TokenLayout(pad_id=PAD)  # how rows of word numbers are padded
+from xmtc.neural.word_layout import WORD_LAYOUT
 
 
 class XttentionConfig(Settings):

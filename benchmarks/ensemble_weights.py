@@ -1,6 +1,7 @@
 """Ensembles from stored rankings: weights chosen on dev, scored on test → results/ensembles/<set>/<name>.json.
 
-    python -m benchmarks.together tate linear-0 lightxml-tate-cpu-0 [--rule mean] [--by P@5] [--data DIR] [--name NAME]
+    python -m benchmarks.ensemble_weights tate linear-0 lightxml-tate-cpu-0 [--rule mean] [--by P@5] [--data DIR]
+        [--name NAME]
 
 Members are runs of benchmarks.train, by the names of their results. Nothing is trained and no model is loaded; the data
 give the truth. Every difference (ensemble − member, member − first member) has the 95 % interval of a paired bootstrap
@@ -85,8 +86,8 @@ def stale(name: str) -> list[str]:
     """Return, a line each, the ensembles whose members have been run again since."""
     runs = read_results(f"train/{name}")
     return [
-        f"{name}: ensemble {ensemble['name']} was made of other rankings; run python -m benchmarks.together {name} "
-        f"{' '.join(ensemble['members'])} again"
+        f"{name}: ensemble {ensemble['name']} was made of other rankings; run python -m benchmarks.ensemble_weights "
+        f"{name} {' '.join(ensemble['members'])} again"
         for ensemble in read_results(f"{KIND}/{name}").values()
         if any(runs.get(member, {}).get("rankings") != kept for member, kept in ensemble["members"].items())
     ]
@@ -172,7 +173,7 @@ def _rankings(name: str) -> dict[str, str]:
 
 
 BENCHMARK = Benchmark(
-    name="together",
+    name="ensemble_weights",
     about="Ensembles from stored rankings.",
     packages=("xmtc", "numpy", "scipy"),
     arguments=_add_arguments,
