@@ -16,7 +16,6 @@ def test_lines(tmp_path: Path) -> None:
     log = RunLog(tmp_path / "log.jsonl")
     log.write(step=1, epoch=0, loss=0.5)
     log.write(step=2, epoch=0, loss=0.25)
-    log.flush()
     lines = read(tmp_path / "log.jsonl")
     assert [(line["step"], line["epoch"], line["loss"]) for line in lines] == [(1, 0, 0.5), (2, 0, 0.25)]
     assert all(line["seconds"] >= 0 for line in lines)
@@ -35,5 +34,4 @@ def test_what_came_after_the_checkpoint_is_dropped(tmp_path: Path) -> None:
 def test_without_a_file_it_keeps_silent() -> None:
     log = RunLog(None)
     log.write(step=1, loss=1.0)
-    log.flush()
     log.close()

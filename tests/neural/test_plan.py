@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch", reason="the plan needs torch")
 
 from tests.tiny import build_tiny  # noqa: E402
 from xmtc.core.errors import ConfigError  # noqa: E402
+from xmtc.core.progress import SILENT, Progress  # noqa: E402
 from xmtc.neural.encoder import EncoderConfig, load_encoder  # noqa: E402
 from xmtc.neural.plan import HeadSize, available_memory, plan_training  # noqa: E402
 from xmtc.neural.trainer import TrainConfig  # noqa: E402
@@ -67,8 +68,15 @@ def test_draws_no_random_numbers_and_leaves_no_gradient(encoder):
     assert all(p.grad is None for p in encoder.parameters())
 
 
-def test_describes_itself_in_one_line(encoder):
-    line = plan(encoder).describe(2**34)
+def test_is_told_in_one_line(encoder, monkeypatch):
+    class Listener(Progress):
+        def say(self, text):
+            lines.append(text)
+
+    lines = []
+    monkeypatch.setattr("xmtc.neural.plan.available_memory", lambda: 2**34)
+    plan(encoder).announce(Listener())
+    (line,) = lines
     assert "\n" not in line
     assert "16.0 GiB are free" in line
     assert "million parameters" in line
@@ -82,9 +90,10 @@ def test_describes_itself_in_one_line(encoder):
         ({"dense": 1, "activations": 1, "n_encoders": 50}, "take a smaller encoder"),
     ],
 )
-def test_refuses_with_what_to_change(encoder, sizes, advice):
+def test_refuses_with_what_to_change(encoder, monkeypatch, sizes, advice):
+    monkeypatch.setattr("xmtc.neural.plan.available_memory", lambda: 1000)
     with pytest.raises(ConfigError, match=advice):
-        plan(encoder, **sizes).check(1000)
+        plan(encoder, **sizes).announce(SILENT)
 
 
 def test_memory_of_this_machine():

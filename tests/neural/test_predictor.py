@@ -17,7 +17,7 @@ from xmtc.features.tokens import tokenize
 from xmtc.neural.batches import Batch, Inputs
 from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, load_encoder
 from xmtc.neural.heads import FlatHead
-from xmtc.neural.pooling import concat_cls
+from xmtc.neural.pooling import pool_text
 from xmtc.neural.predictor import rank_inputs
 
 Folders = Callable[[str], Path]
@@ -32,7 +32,7 @@ class Reader(nn.Module):
         self.encoder, self.head = encoder, FlatHead(encoder.width, N_LABELS, 0.0)
 
     def rank(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
-        return self.head.rank(concat_cls(self.encoder(batch.ids, batch.mask), 1), k)
+        return self.head.rank(pool_text(self.encoder(batch.ids, batch.mask)), k)
 
 
 def reader(folder: Path) -> tuple[Reader, Tokenizer]:

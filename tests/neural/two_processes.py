@@ -14,7 +14,7 @@ from tests.neural.toys import N_LABELS, Toy, run
 from xmtc.neural.batches import Batch
 from xmtc.neural.encoder import EncoderConfig, load_encoder
 from xmtc.neural.heads import FlatHead
-from xmtc.neural.pooling import concat_cls
+from xmtc.neural.pooling import pool_text
 from xmtc.neural.trainer import Group
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -39,10 +39,10 @@ class Reading(nn.Module):
         self.head = FlatHead(self.encoder.width, N_LABELS, 0.0)
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        return self.head.loss(concat_cls(self.encoder(batch.ids, batch.mask), 1), batch)
+        return self.head.loss(pool_text(self.encoder(batch.ids, batch.mask)), batch)
 
     def rank(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
-        return self.head.rank(concat_cls(self.encoder(batch.ids, batch.mask), 1), k)
+        return self.head.rank(pool_text(self.encoder(batch.ids, batch.mask)), k)
 
     def groups(self) -> list[Group]:
         return [Group([p for p in self.parameters() if p.requires_grad], 1e-3, 0.01)]

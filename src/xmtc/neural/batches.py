@@ -61,9 +61,6 @@ class Inputs:
     tokens: Tokens
     layout: TokenLayout
 
-    def __len__(self) -> int:
-        return len(self.tokens)
-
     def collate(self, rows: Sequence[int] | NDArray[np.integer], Y: sp.csr_matrix | None = None) -> Batch:
         """Pad the documents of `rows` and gather their labels, if there are any to learn from."""
         rows = np.asarray(rows, dtype=np.int64)

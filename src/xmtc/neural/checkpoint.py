@@ -66,14 +66,14 @@ class Checkpoints:
         if target.exists():
             shutil.rmtree(target)
         partial.rename(target)
-        for old in self._all()[:-_KEPT]:
+        for old in sorted(self.folder.glob("step-*"))[:-_KEPT]:
             shutil.rmtree(old)
 
     def load(
         self, network: nn.Module, optimizers: list[torch.optim.Optimizer]
     ) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Put the newest checkpoint into network and optimizers; return its extra tensors and state, or None."""
-        found = self._all() if self.folder is not None else []
+        found = [] if self.folder is None else sorted(self.folder.glob("step-*"))
         if not found:
             return None
         from safetensors import SafetensorError
@@ -91,9 +91,6 @@ class Checkpoints:
                 f"checkpoint {newest} is cut or altered ({reason}); remove it to go on from the one before"
             ) from None
 
-    def _all(self) -> list[Path]:
-        return sorted(self.folder.glob("step-*")) if self.folder is not None else []
-
 
 class RunLog:
     """The run's log: one JSON object per line, and TensorBoard where it is installed; without a path, nothing.
@@ -109,7 +106,7 @@ class RunLog:
             return
         kept = _lines(path, upto) if path.is_file() else []
         path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
-        self._file = path.open("a", encoding="utf-8")
+        self._file = path.open("a", buffering=1, encoding="utf-8")  # each line goes to disk at once
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
@@ -124,11 +121,6 @@ class RunLog:
         if self._board is not None:
             for name, value in facts.items():
                 self._board.add_scalar(name, value, step)
-
-    def flush(self) -> None:
-        """Put what was written on disk."""
-        if self._file is not None:
-            self._file.flush()
 
     def close(self) -> None:
         """Close the file."""

@@ -28,23 +28,18 @@ class LossOnly(nn.Module):
         return self.network.loss(batch)
 
 
-def check_precision(precision: Precision) -> None:
-    """Refuse mixed precision where there is no GPU."""
-    if precision != "fp32" and _on_cpu():
-        raise ConfigError(f"train.precision = {precision} is for GPUs; this run is on a CPU: leave it at fp32")
-
-
-def _on_cpu() -> bool:
-    return not (torch.cuda.is_available() or torch.backends.mps.is_available() or torch.xpu.is_available())
-
-
 def build_accelerator(precision: Precision, skips_parameters: bool) -> Accelerator:
-    """Return Accelerate's view of this process; skips_parameters: a step may leave parameters out."""
-    check_precision(precision)
+    """Return Accelerate's view of this process; raise ConfigError for mixed precision without a GPU.
+
+    skips_parameters: a step may leave parameters out.
+    """
+    on_cpu = not (torch.cuda.is_available() or torch.backends.mps.is_available() or torch.xpu.is_available())
+    if on_cpu and precision != "fp32":
+        raise ConfigError(f"train.precision = {precision} is for GPUs; this run is on a CPU: leave it at fp32")
     AcceleratorState._reset_state()  # an earlier run in this process may have had another precision
     return Accelerator(
         # it takes torchrun's processes on CPUs for unrelated ones unless it is told that there is nothing else
-        cpu=_on_cpu(),
+        cpu=on_cpu,
         mixed_precision="no" if precision == "fp32" else precision,
         kwargs_handlers=[
             # buffers are fixed here: there is nothing to broadcast in every step

@@ -15,12 +15,8 @@ _LANES = 4  # elements of 16 bits in one draw
 _LEVELS = 1 << 16
 
 
-class Dropout(nn.Module):
+class Dropout(nn.Dropout):
     """Set a share p of the elements to zero while training and scale the others by 1 / (1 − p)."""
-
-    def __init__(self, p: float) -> None:
-        super().__init__()
-        self.p = p
 
     def forward(self, states: Tensor) -> Tensor:
         """Return the states, some of them dropped."""

@@ -5,11 +5,12 @@ Texts, tokens or inputs enter; vectors leave, and with a network that ranks by t
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from xmtc.core.cache import cached, key_of
 from xmtc.core.progress import SILENT, Progress
@@ -18,16 +19,28 @@ from xmtc.core.texts import Texts
 from xmtc.features.tokens import Tokens, tokenize, tokenize_once
 from xmtc.neural.batches import Batch, Inputs
 from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, load_encoder
-from xmtc.neural.network import Embedder, Predictive
+from xmtc.neural.network import Predictive
 from xmtc.neural.pooling import masked_mean
 from xmtc.neural.predictor import rank_inputs
+
+
+class Embedder(nn.Module, ABC):
+    """A network that makes a vector of each text, and ranks by these vectors."""
+
+    @abstractmethod
+    def embed(self, batch: Batch) -> Tensor:
+        """Return (B, width)."""
+
+    @abstractmethod
+    def rank_vectors(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """Return the k best labels of each vector and their scores."""
 
 
 def read_inputs(
     network: Embedder, inputs: Inputs, k: int, width: int | None, progress: Progress = SILENT
 ) -> tuple[Ranking, NDArray[np.float32] | None]:
     """Rank documents and, in the same pass, keep their vectors of this width; None keeps none."""
-    watched = _Watched(network, len(inputs), width)
+    watched = _Watched(network, len(inputs.tokens), width)
     ranking = rank_inputs(watched, inputs, k, progress=progress)
     return ranking, watched.vectors
 

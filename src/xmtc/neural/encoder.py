@@ -43,46 +43,34 @@ class Encoded(NamedTuple):
     mask: Tensor  # (B, T) bool: real tokens
     cls: Tensor  # (B,) place of [CLS]
 
-    def cls_state(self, layer: int) -> Tensor:
-        """State of [CLS] in one layer: (B, d)."""
-        return self.states[layer][torch.arange(len(self.cls), device=self.cls.device), self.cls]
-
 
 @dataclass(frozen=True)
 class TokenLayout:
     """How a family lays out a sequence."""
 
     pad_id: int
-    pad_left: bool
-    cls_last: bool
-    segments: bool  # whether the network takes segment ids
-    cls_segment: int  # XLNet's [CLS] has a segment of its own
-    pad_segment: int
+    pad_left: bool = False
+    cls_last: bool = False
+    segments: bool = False  # whether the network takes segment ids
+    cls_segment: int = 0  # XLNet's [CLS] has a segment of its own
+    pad_segment: int = 0
 
 
 class Encoder(nn.Module):
     """An encoder network and its layout; rows of token ids in, `Encoded` out."""
+
+    width: int  # of a state
+    n_layers: int  # the embeddings not counted
+    n_heads: int  # of attention in a layer
 
     def __init__(self, network: Any, layout: TokenLayout) -> None:
         super().__init__()
         replace_dropout(network)
         self.network = network
         self.layout = layout
-
-    @property
-    def width(self) -> int:
-        """Size of a state."""
-        return int(self.network.config.hidden_size)
-
-    @property
-    def n_layers(self) -> int:
-        """Number of layers, the embeddings not counted."""
-        return int(self.network.config.num_hidden_layers)
-
-    @property
-    def n_heads(self) -> int:
-        """Heads of attention in a layer; twelve, where the family does not say."""
-        return int(getattr(self.network.config, "num_attention_heads", 12))
+        self.width = int(network.config.hidden_size)
+        self.n_layers = int(network.config.num_hidden_layers)
+        self.n_heads = int(getattr(network.config, "num_attention_heads", 12))  # twelve, where the family does not say
 
     def forward(self, ids: Tensor, mask: Tensor) -> Encoded:
         """Encode padded ids (B, T); mask (B, T) is true at real tokens."""
@@ -102,24 +90,30 @@ class Encoder(nn.Module):
         return words
 
 
+@dataclass(frozen=True, eq=False)
 class Tokenizer:
-    """A family's tokenizer, cut at max_length."""
+    """A family's tokenizer, which cuts texts at max_length tokens."""
 
-    def __init__(self, inner: Any, max_length: int) -> None:
-        self.inner = inner
-        self.max_length = max_length
+    inner: Any
+    max_length: int
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
         """Turn texts into token ids, special tokens included; the last special token survives cutting."""
-        found: list[list[int]] = self._cut(list(texts), return_token_type_ids=False)["input_ids"]
+        found: list[list[int]] = self.inner(
+            list(texts),
+            truncation=True,
+            max_length=self.max_length,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        )["input_ids"]
         return found
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
         """Return each token's (start, end) in characters of the text; special tokens get (0, 0)."""
         if not self.inner.is_fast:
             raise ModelError("this encoder's tokenizer does not say where its tokens stand: its words have no weights")
-        found = self._cut(text, return_offsets_mapping=True)["offset_mapping"]
-        return [(int(start), int(end)) for start, end in found]
+        found = self.inner(text, truncation=True, max_length=self.max_length, return_offsets_mapping=True)
+        return [(int(start), int(end)) for start, end in found["offset_mapping"]]
 
     def fingerprint(self) -> str:
         """Return a string that changes whenever the ids could."""
@@ -128,9 +122,6 @@ class Tokenizer:
         state = json.loads(self.inner.backend_tokenizer.to_str())
         state.update(truncation=None, padding=None)  # these remember the last call
         return f"{json.dumps(state, sort_keys=True)}|{self.max_length}"
-
-    def _cut(self, given: Any, **wanted: bool) -> Any:
-        return self.inner(given, truncation=True, max_length=self.max_length, return_attention_mask=False, **wanted)
 
 
 def load_encoder(config: EncoderConfig) -> tuple[Encoder, Tokenizer]:
@@ -157,7 +148,9 @@ def load_encoder(config: EncoderConfig) -> tuple[Encoder, Tokenizer]:
     _freeze_idle(encoder)
     if config.freeze_words:
         encoder.embed_words().weight.requires_grad_(False)
-    return encoder, _build_tokenizer(inner, config)
+    if config.lowercase:
+        _lowercase(inner)
+    return encoder, Tokenizer(inner, config.max_length)
 
 
 def save_encoder(encoder: Encoder, tokenizer: Tokenizer, folder: Path) -> None:
@@ -180,20 +173,20 @@ def restore_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, Token
         settings = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         network = AutoModel.from_config(settings, trust_remote_code=False).float()  # type: ignore[no-untyped-call]
         inner = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-    return Encoder(network, layout), _build_tokenizer(inner, config)
+    if config.lowercase:
+        _lowercase(inner)
+    return Encoder(network, layout), Tokenizer(inner, config.max_length)
 
 
-def _build_tokenizer(inner: Any, config: EncoderConfig) -> Tokenizer:
-    """Lower-casing goes before the tokenizer's own rules: done there, a token's place in the text stays right."""
+def _lowercase(inner: Any) -> None:
+    """Lower-case texts before the tokenizer's own rules: done there, a token's place in the text stays right."""
     from tokenizers import normalizers
 
-    if config.lowercase:
-        if not inner.is_fast:
-            raise ConfigError("encoder.lowercase needs a fast tokenizer, and this encoder has none: leave it false")
-        backend = inner.backend_tokenizer
-        own = [] if backend.normalizer is None else [backend.normalizer]
-        backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
-    return Tokenizer(inner, config.max_length)
+    if not inner.is_fast:
+        raise ConfigError("encoder.lowercase needs a fast tokenizer, and this encoder has none: leave it false")
+    backend = inner.backend_tokenizer
+    own = [] if backend.normalizer is None else [backend.normalizer]
+    backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
 
 
 def _adjust(settings: Any, config: EncoderConfig) -> None:

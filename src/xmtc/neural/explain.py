@@ -11,16 +11,24 @@ gradient × input looks in, changes nothing. The weights of all tokens add up to
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from xmtc.neural.batches import Batch
-from xmtc.neural.network import Attending, Network
+from xmtc.neural.network import Network
 
 _WORD = re.compile(r"\w+")
 _STEPS = 16
+
+
+@runtime_checkable
+class Attending(Protocol):
+    """A network whose labels attend to words: explanations show that instead of gradients."""
+
+    def attend(self, batch: Batch, label: int) -> Tensor | None:
+        """Return (B, T) how much a label attends to each token; None if the network has no such part."""
 
 
 def explain_words(

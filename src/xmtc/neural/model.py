@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 import numpy as np
-import torch
 from safetensors import safe_open
+from safetensors.torch import load_file
 from torch import nn
 
 from xmtc.core.errors import DataError
@@ -22,7 +22,6 @@ from xmtc.core.texts import Texts
 from xmtc.features.tokens import tokenize
 from xmtc.neural.batches import Inputs
 from xmtc.neural.encoder import Tokenizer, save_encoder
-from xmtc.neural.explain import explain_words
 from xmtc.neural.network import Network
 from xmtc.neural.predictor import rank_inputs
 
@@ -49,6 +48,8 @@ class NeuralModel(Generic[N]):
 
     def explain(self, text: str, label: str) -> Explanation:
         """Say which words of a text a label attends to, or pushed it up or down, by gradient × input."""
+        from xmtc.neural.explain import explain_words
+
         entry = self.labels.find(label)
         if entry >= self.labels.n_labels:
             raise DataError(f"label {label!r} has no training document, so the model never gives it")
@@ -79,7 +80,7 @@ class NeuralModel(Generic[N]):
 
 def load_weights(network: nn.Module, reader: FolderReader, name: str = "network") -> None:
     """Put the saved weights into a network of the same shape, ready to rank."""
-    network.load_state_dict({key: torch.from_numpy(array) for key, array in reader.tensors(name).items()})
+    network.load_state_dict(load_file(reader.folder / f"{name}.safetensors"))
     network.eval()
 
 

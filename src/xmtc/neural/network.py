@@ -1,4 +1,4 @@
-"""Networks: what the trainer, the predictor and explanations ask of them.
+"""Networks: what the predictor, the trainer and models ask of them.
 
 These are abstract classes and not protocols: a network is a torch module too, and Python has no type for "both".
 """
@@ -6,7 +6,6 @@ These are abstract classes and not protocols: a network is a torch module too, a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -30,18 +29,6 @@ class Trainable(Predictive):
         """Return the sum of the loss over a batch and the count to divide it by, which the trainer does."""
 
 
-class Embedder(nn.Module, ABC):
-    """A network that makes a vector of each text, and ranks by these vectors."""
-
-    @abstractmethod
-    def embed(self, batch: Batch) -> Tensor:
-        """Return (B, width)."""
-
-    @abstractmethod
-    def rank_vectors(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """Return the k best labels of each vector and their scores."""
-
-
 class Network(Trainable):
     """A network of a model: it reads texts by an encoder, and its labels' scores can be explained."""
 
@@ -50,11 +37,3 @@ class Network(Trainable):
     @abstractmethod
     def score(self, batch: Batch, label: int) -> Tensor:
         """Return (B,) what an explanation follows: the logit of a label, or the logarithm of its score."""
-
-
-@runtime_checkable
-class Attending(Protocol):
-    """A network whose labels attend to words: explanations show that instead of gradients."""
-
-    def attend(self, batch: Batch, label: int) -> Tensor | None:
-        """Return (B, T) how much a label attends to each token; None if the network has no such part."""

@@ -9,7 +9,7 @@ row's own updates. Where every row is touched in every step, this is AdamW to th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
@@ -179,12 +179,12 @@ def factor(schedule: Schedule, step: int, n_steps: int, warmup: float) -> float:
     return max(0.0, (n_steps - step) / max(1.0, n_steps - rise))
 
 
+@dataclass
 class WeightAverage:
     """The running mean of a network's floating-point weights along its way (SWA; Izmailov et al. 2018)."""
 
-    def __init__(self) -> None:
-        self.mean: dict[str, Tensor] = {}
-        self.count = 0
+    mean: dict[str, Tensor] = field(default_factory=dict)
+    count: int = 0
 
     @torch.no_grad()
     def add(self, network: nn.Module) -> None:

@@ -51,8 +51,10 @@ class Plan:
         """Bytes at the peak: a step's gradients are gone when a checkpoint is written."""
         return self.encoder + self.head + max(self.activations + self.gradients, self.saving)
 
-    def check(self, available: int) -> None:
-        """Raise ConfigError, with what to change, if the plan takes more memory than is available."""
+    def announce(self, progress: Progress) -> None:
+        """Report the plan in one line; raise ConfigError, with what to change, if memory does not suffice."""
+        available = available_memory()
+        takes, free = (f"{n_bytes / 2**30:,.1f} GiB" for n_bytes in (self.memory, available))
         if self.memory > available:
             advice = {
                 self.encoder: "take a smaller encoder, or only its first layers (encoder.layers)",
@@ -60,30 +62,12 @@ class Plan:
                 self.activations: "raise train.accumulate, or lower train.batch_size or encoder.max_length",
             }
             raise ConfigError(
-                f"training would take about {_gigabytes(self.memory)} of memory, and {_gigabytes(available)} are "
-                f"free: {advice[max(advice)]}"
+                f"training would take about {takes} of memory, and {free} are free: {advice[max(advice)]}"
             )
-
-    def describe(self, available: int) -> str:
-        """Return the plan in one line."""
-        return (
-            f"{self.parameters / 1e6:,.1f} million parameters; training takes about {_gigabytes(self.memory)} of "
-            f"memory ({_gigabytes(available)} are free) and roughly {_duration(self.seconds)}"
+        progress.say(
+            f"{self.parameters / 1e6:,.1f} million parameters; training takes about {takes} of memory ({free} are "
+            f"free) and roughly {_duration(self.seconds)}"
         )
-
-
-def announce_plan(
-    encoder: Encoder,
-    n_encoders: int,
-    head: HeadSize,
-    lengths: NDArray[np.integer],
-    config: TrainConfig,
-    progress: Progress,
-) -> None:
-    """Report what a run will take in memory and time; raise ConfigError if it cannot fit."""
-    plan, available = plan_training(encoder, n_encoders, head, lengths, config), available_memory()
-    plan.check(available)
-    progress.say(plan.describe(available))
 
 
 def plan_training(
@@ -137,10 +121,6 @@ def _operations_per_second() -> float:
         float((one @ one)[0, 0])  # asking for a number waits for the GPU
         best = min(best, time.perf_counter() - started)
     return 2 * side**3 / best
-
-
-def _gigabytes(n_bytes: int) -> str:
-    return f"{n_bytes / 2**30:,.1f} GiB"
 
 
 def _duration(seconds: float) -> str:

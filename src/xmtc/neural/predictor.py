@@ -17,11 +17,11 @@ def rank_inputs(
     network: Predictive, inputs: Inputs, k: int, batch_size: int = 256, progress: Progress = SILENT
 ) -> Ranking:
     """Rank documents by a network, which is left in the mode it was in."""
-    n = len(inputs)
+    lengths = inputs.tokens.lengths
+    n = len(lengths)
     labels = np.full((n, k), -1, dtype=np.int32)
     scores = np.full((n, k), -np.inf, dtype=np.float32)
     device = next(network.parameters()).device
-    lengths = inputs.tokens.lengths
     was_training = network.training
     network.eval()
     done = 0

@@ -28,7 +28,7 @@ from xmtc.neural.batches import Inputs
 from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, load_encoder
 from xmtc.neural.network import Trainable
 from xmtc.neural.optimizer import Group, Plateau
-from xmtc.neural.plan import HeadSize, announce_plan
+from xmtc.neural.plan import HeadSize, plan_training
 from xmtc.neural.trainer import Score, TrainConfig, TrainingData, fit
 
 
@@ -62,7 +62,7 @@ class Prepared(Generic[C]):
     def announce_plan(self, head: HeadSize, n_encoders: int = 1) -> None:
         """Report what training will take; raise ConfigError if it cannot fit."""
         lengths = self.data.inputs.tokens.lengths
-        announce_plan(self.encoder, n_encoders, head, lengths, self.config.train, self.progress)
+        plan_training(self.encoder, n_encoders, head, lengths, self.config.train).announce(self.progress)
 
     def fit(
         self,

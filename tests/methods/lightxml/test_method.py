@@ -289,7 +289,6 @@ def test_static_arms_take_as_many_epochs_in_all():
     recall, rank = (lightxml._share(train, stage) for stage in ("recall", "rank"))
     assert (recall.epochs, rank.epochs) == (3, 4)
     assert (recall.average_from, rank.average_from) == (1, 2)
-    assert lightxml._share(train, "all") is train
 
 
 def test_defaults_are_the_papers_even_where_others_are_set():

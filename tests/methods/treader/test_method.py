@@ -114,7 +114,7 @@ def test_dev_documents_are_not_among_the_neighbours(settings, monkeypatch):
     seen = Spy(monkeypatch)
     corpus = documents()
     model = xmtc.train(corpus, "treader", merge(settings, {"train": {"epochs": 1, "dev_fraction": 0.2}}))
-    assert len(model.teacher.ids) == 48 == len(seen.data.inputs)
+    assert len(model.teacher.ids) == 48 == len(seen.data.inputs.tokens)
     assert len(seen.dev[0].scopes) == 12
     texts = set(model.teacher.ids)
     assert len(texts) == 48

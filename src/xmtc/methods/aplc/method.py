@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
@@ -30,7 +29,7 @@ from xmtc.neural.model import NeuralModel, load_weights, read_partition
 from xmtc.neural.network import Network
 from xmtc.neural.optimizer import Group, Schedule, group_by_decay
 from xmtc.neural.plan import HeadSize
-from xmtc.neural.pooling import concat_cls, masked_mean
+from xmtc.neural.pooling import pool_text
 from xmtc.neural.prepare import NeuralConfig, prepare
 from xmtc.neural.trainer import TrainConfig
 
@@ -125,10 +124,7 @@ class AplcNetwork(Network):
 
     def _hidden(self, batch: Batch) -> Tensor:
         """(B, d_h): the hidden layer's view of the texts (sections 3.1 and 3.2)."""
-        encoded = self.encoder(batch.ids, batch.mask)
-        text = concat_cls(encoded, 1)
-        if self.mean:
-            text = torch.cat([text, masked_mean(encoded)], dim=1)
+        text = pool_text(self.encoder(batch.ids, batch.mask), mean=(-1,) if self.mean else ())
         hidden: Tensor = self.dropout(self.hidden(text).tanh())
         return hidden
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -24,9 +24,7 @@ from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import Details, Epoch, FolderReader
 from xmtc.features.label_clusters import LabelClusterConfig, cluster_labels
 from xmtc.features.tfidf import TfidfConfig
-from xmtc.methods.lightxml.head import ClusterHead
 from xmtc.neural.batches import Batch
-from xmtc.neural.candidates import Clusters
 from xmtc.neural.dropout import Dropout
 from xmtc.neural.encoder import Encoder, EncoderConfig, restore_encoder
 from xmtc.neural.heads import FlatHead
@@ -34,14 +32,16 @@ from xmtc.neural.model import NeuralModel, load_weights, read_partition
 from xmtc.neural.network import Network
 from xmtc.neural.optimizer import Group, Schedule, group_by_decay
 from xmtc.neural.plan import HeadSize
-from xmtc.neural.pooling import concat_cls, masked_mean
+from xmtc.neural.pooling import pool_text
 from xmtc.neural.prepare import NeuralConfig, Prepared, prepare
 from xmtc.neural.trainer import TrainConfig
 
+if TYPE_CHECKING:
+    from xmtc.methods.lightxml.head import ClusterHead
+
 METHOD = "lightxml"
-Stage = Literal["all", "recall", "rank"]
-_DYNAMIC: tuple[Stage, ...] = ("all",)
-_STATIC: tuple[Stage, ...] = ("recall", "rank")
+Stage = Literal["recall", "rank"]
+_STAGES: tuple[Stage, ...] = ("recall", "rank")
 
 
 class LightEncoderConfig(EncoderConfig):
@@ -107,7 +107,7 @@ class LightxmlDetails(Details):
 
 
 class LightxmlNetwork(Network):
-    """Encoder, dropout, head. `stage` says what learns: all at once, or for static negatives recall, then ranking."""
+    """Encoder, dropout, head. `stage` says what learns: None is all at once; static negatives have two stages."""
 
     def __init__(self, encoder: Encoder, config: LightxmlConfig, n_labels: int, partition: Partition | None) -> None:
         super().__init__()
@@ -116,13 +116,16 @@ class LightxmlNetwork(Network):
         self.mean = config.encoder.mean
         self.reference = config.reference
         self.dropout = Dropout(config.head.dropout)
-        self.stage: Stage = "all"
+        self.stage: Stage | None = None
         self.head: FlatHead | ClusterHead
         self.recaller: Encoder | None = None
         head = config.head
         if partition is None:
             self.head = FlatHead(self.width, n_labels, head.initial_bias)
             return
+        from xmtc.methods.lightxml.head import ClusterHead
+        from xmtc.neural.candidates import Clusters
+
         self.head = ClusterHead(
             self.width,
             Clusters(partition),
@@ -138,7 +141,7 @@ class LightxmlNetwork(Network):
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """(sum, count) of this stage's loss."""
-        if isinstance(self.head, FlatHead) or self.stage == "all":
+        if isinstance(self.head, FlatHead) or self.stage is None:
             return self.head.loss(self.dropout(self._text(self.encoder, batch)), batch)
         if self.stage == "recall":
             return self.head.recall_loss(self.dropout(self._text(self.recaller or self.encoder, batch)), batch)
@@ -184,14 +187,11 @@ class LightxmlNetwork(Network):
         return text
 
     def _text(self, encoder: Encoder, batch: Batch) -> Tensor:
-        """(B, width): e of the paper, and the mean where it is asked for."""
+        """(B, width): e of the paper, the last layer first, and the mean where it is asked for."""
         encoded = encoder(batch.ids, batch.mask)
         if self.reference:
             encoded = encoded._replace(cls=batch.mask.int().argmax(1))
-        parts = [concat_cls(encoded, self.n_cls)]
-        if self.mean:
-            parts.append(masked_mean(encoded))
-        return torch.cat(parts, dim=1)
+        return pool_text(encoded, range(-1, -1 - self.n_cls, -1), (-1,) if self.mean else ())
 
 
 class LightxmlMethod(Method[LightxmlConfig]):
@@ -225,7 +225,10 @@ class LightxmlMethod(Method[LightxmlConfig]):
         n_encoders = 2 if large and config.head.negatives == "static-own" else 1
         ready.announce_plan(head_size(config, width, labels.n_labels, partition), n_encoders)
         network = LightxmlNetwork(ready.encoder, config, labels.n_labels, partition)
-        curve = _fit(network, ready, config, partial)
+        if large and config.head.negatives != "dynamic":
+            curve = _fit_in_stages(network, ready, config, partial)
+        else:
+            curve = ready.fit(network, groups(network, config), None if partial is None else partial / "all")
         n_clusters = None if partition is None else partition.n_clusters
         manifest = ready.describe(LightxmlDetails, clusters=n_clusters, curve=curve)
         return NeuralModel(manifest, labels, network, ready.tokenizer)
@@ -268,13 +271,12 @@ def head_size(config: LightxmlConfig, width: int, n_labels: int, partition: Part
     )
 
 
-def _fit(
+def _fit_in_stages(
     network: LightxmlNetwork, ready: Prepared[LightxmlConfig], config: LightxmlConfig, partial: Path | None
 ) -> list[Epoch]:
-    """Train in one stage, or with static negatives in two of half the epochs each."""
-    static = isinstance(network.head, ClusterHead) and config.head.negatives != "dynamic"
+    """Train with static negatives: recall, then ranking, in half the epochs each."""
     curve: list[Epoch] = []
-    for stage in _STATIC if static else _DYNAMIC:
+    for stage in _STAGES:
         network.enter(stage)
         curve += ready.fit(
             network,
@@ -288,8 +290,6 @@ def _fit(
 
 def _share(config: TrainConfig, stage: Stage) -> TrainConfig:
     """The stage's part of the epochs; averaging starts at the same share of each."""
-    if stage == "all":
-        return config
     half = config.epochs // 2
     epochs = half if stage == "recall" else config.epochs - half
     start = config.average_from

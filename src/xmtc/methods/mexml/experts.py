@@ -23,7 +23,7 @@ from xmtc.neural.candidates import Clusters
 from xmtc.neural.dropout import Dropout
 from xmtc.neural.encoder import Encoded
 from xmtc.neural.plan import HeadSize
-from xmtc.neural.pooling import masked_mean
+from xmtc.neural.pooling import pool_text
 
 _NAME = re.compile(r"([AD])-((?:\d+|first|middle|last)(?:\+(?:\d+|first|middle|last))*)")
 _LEAST = 1e-6  # probabilities are kept so far from 0 and 1, for their divergence has no bound
@@ -101,7 +101,7 @@ class DocumentExpert(nn.Module):
 
     def forward(self, encoded: Encoded, labels: Tensor | None = None) -> Tensor:
         """(B, L) logits; (B, C) of the candidates `labels` (B, C) where these are given."""
-        text = _read_text(encoded, self.layers, self.mean)
+        text = pool_text(encoded, self.layers, self.layers if self.mean else ())
         logits: Tensor = self.output(self.dropout(self.hidden(text).tanh()))
         return logits if labels is None else logits.gather(1, labels)
 
@@ -142,16 +142,8 @@ class Shortlist(nn.Module):
         return rows, columns
 
     def _score(self, encoded: Encoded) -> Tensor:
-        logits: Tensor = self.generator(self.dropout(_read_text(encoded, (-1,), self.mean)))  # (B, K)
+        logits: Tensor = self.generator(self.dropout(pool_text(encoded, mean=(-1,) if self.mean else ())))  # (B, K)
         return logits
-
-
-def _read_text(encoded: Encoded, layers: Sequence[int], mean: bool) -> Tensor:
-    """[CLS] of each layer, and with `mean` the mean over its words."""
-    parts = [encoded.cls_state(layer) for layer in layers]
-    if mean:
-        parts += [masked_mean(encoded._replace(states=(encoded.states[layer],))) for layer in layers]
-    return torch.cat(parts, dim=1)
 
 
 def cross_entropy(logits: Sequence[Tensor], rows: Tensor, columns: Tensor, labels: Tensor | None = None) -> Tensor:

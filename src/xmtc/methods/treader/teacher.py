@@ -136,7 +136,7 @@ class Teacher:
 
     def teach_pool(self, inputs: Inputs, vectors: Vectors, progress: Progress = SILENT) -> TaughtInputs:
         """Return the pool's own inputs with scopes: no document is its own neighbour, or its labels would leak in."""
-        own = np.arange(len(inputs))
+        own = np.arange(len(inputs.tokens))
         found = search_once(self.store, vectors, self.k, own=own, progress=progress)
         return TaughtInputs(inputs.tokens, inputs.layout, self.scopes(found))
 

@@ -23,21 +23,7 @@ class WordEncoder(Encoder):
         nn.Module.__init__(self)  # there is no network inside
         self.words = nn.Embedding(n_words, width, padding_idx=PAD, sparse=True)
         self.layout = WORD_LAYOUT
-
-    @property
-    def width(self) -> int:
-        """Size of a word's vector."""
-        return self.words.embedding_dim
-
-    @property
-    def n_layers(self) -> int:
-        """None above the words."""
-        return 0
-
-    @property
-    def n_heads(self) -> int:
-        """None."""
-        return 0
+        self.width, self.n_layers, self.n_heads = width, 0, 0
 
     def forward(self, ids: Tensor, mask: Tensor) -> Encoded:
         """Return the vectors of padded word numbers (B, T); the first word stands where others have [CLS]."""

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from pydantic import Field
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from xmtc.core.config import Settings
@@ -28,12 +29,13 @@ from xmtc.methods.xbert.matching import Transform, transform_scores
 from xmtc.methods.xbert.xttention import Xttention, XttentionConfig
 from xmtc.neural.batches import Batch, Inputs
 from xmtc.neural.dropout import Dropout
-from xmtc.neural.embed import read_inputs
+from xmtc.neural.embed import Embedder, read_inputs
 from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, restore_encoder, save_encoder
-from xmtc.neural.network import Embedder, Trainable
+from xmtc.neural.heads import bce_of_positives
+from xmtc.neural.network import Trainable
 from xmtc.neural.optimizer import Group, group_by_decay
-from xmtc.neural.plan import HeadSize, announce_plan
-from xmtc.neural.pooling import concat_cls, masked_mean
+from xmtc.neural.plan import HeadSize, plan_training
+from xmtc.neural.pooling import pool_text
 from xmtc.neural.trainer import TrainConfig
 
 _WORDS = "encoder/words"  # embeddings that no member trains
@@ -93,9 +95,7 @@ class PooledEncoder(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """(B, width)."""
-        encoded = self.encoder(ids, mask)
-        cls = concat_cls(encoded, 1)
-        return torch.cat([cls, masked_mean(encoded)], dim=1) if self.mean else cls
+        return pool_text(self.encoder(ids, mask), mean=(-1,) if self.mean else ())
 
 
 class ClusterMatcher(Trainable, Embedder):
@@ -116,12 +116,12 @@ class ClusterMatcher(Trainable, Embedder):
         positives: so the (B, K) targets are never built.
         """
         scores = self.output(self.dropout(self.embed(batch)))  # (B, K)
-        right = scores[batch.document_of_positive(), batch.positives]
         if self.hinge:
+            right = scores[batch.document_of_positive(), batch.positives]
             total = F.relu(1 + scores).square().sum()
             total = total + (F.relu(1 - right).square() - F.relu(1 + right).square()).sum()
         else:
-            total = F.softplus(scores).sum() - right.sum()
+            total = bce_of_positives(scores, batch)
         return total, torch.tensor(float(scores.numel()), device=scores.device)
 
     def embed(self, batch: Batch) -> Tensor:
@@ -154,7 +154,7 @@ class ClusterMatcher(Trainable, Embedder):
         if isinstance(body, PooledEncoder):
             advice = "make fewer clusters (cluster.count)"
             head = HeadSize((body.width + 1) * n_clusters, 0, 3 * n_clusters, advice)
-            announce_plan(body.encoder, 1, head, lengths, config, progress)
+            plan_training(body.encoder, 1, head, lengths, config).announce(progress)
         else:
             n_parameters = sum(parameter.numel() for parameter in self.parameters())
             progress.say(f"X-ttention has {n_parameters / 1e6:,.1f} million parameters")
@@ -228,7 +228,7 @@ def load_reader(
     untrained, tokenizer = restore_encoder(reader.folder / "encoder", encoder)
     if encoder.freeze_words and (reader.folder / f"{_WORDS}.safetensors").exists():  # else each member has its own
         weight = untrained.embed_words().weight.requires_grad_(False)
-        weight.copy_(torch.from_numpy(reader.tensors(_WORDS)["weight"]))
+        weight.copy_(load_file(reader.folder / f"{_WORDS}.safetensors")["weight"])
     return TextReader(tokenizer, untrained)
 
 
@@ -242,7 +242,7 @@ def load_network(
     xttention: XttentionConfig,
 ) -> ClusterMatcher:
     """Rebuild what `NeuralMatcher.save` wrote of the member of a number, ready to predict."""
-    weights = {name: torch.from_numpy(array) for name, array in reader.tensors(f"member-{number}/network").items()}
+    weights = load_file(reader.folder / f"member-{number}" / "network.safetensors")
     body: PooledEncoder | Xttention
     if texts.encoder is not None:
         words = texts.frozen_words

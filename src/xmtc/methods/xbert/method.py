@@ -66,7 +66,7 @@ from xmtc.methods.xbert.ranker import RankConfig, StagedSearchConfig, finish_tre
 from xmtc.methods.xbert.stages import finish_stage
 from xmtc.methods.xbert.xttention import Xttention, XttentionConfig
 from xmtc.neural.checkpoint import Checkpoints
-from xmtc.neural.devices import check_precision
+from xmtc.neural.devices import build_accelerator
 from xmtc.neural.embed import spread_words
 from xmtc.neural.encoder import load_encoder
 from xmtc.neural.prepare import NeuralConfig, begin, identity_of
@@ -202,7 +202,7 @@ class _Run:
         self.Y = corpus.Y[:, : labels.n_labels].tocsr()
         self.n_clusters = count_clusters(labels.n_labels, config.cluster, progress)
         # before the long stages, for settings can be wrong here
-        check_precision(config.train.precision)
+        build_accelerator(config.train.precision, skips_parameters=True)
         cluster_scorer(sp.csr_matrix((1, self.n_clusters)), config.train.metric)
         check_encoders(kinds, config.cluster, config.encoder)
         self.reader = self._build_reader(texts) if neural else None
