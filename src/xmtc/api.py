@@ -28,7 +28,7 @@ from xmtc.data import read_corpus
 
 if TYPE_CHECKING:
     from xmtc.core import metrics
-    from xmtc.core.calibration import CalibratedModel, CurveMethod
+    from xmtc.core.calibration import CalibratedModel, CurveMethod, Threshold
     from xmtc.core.ensemble import Rule
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "compare",
     "ensemble",
     "evaluate",
+    "find_threshold",
     "list_recipes",
     "load",
     "n_features",
@@ -367,6 +368,17 @@ def calibrate(
     elif out is not None:
         calibrated.save(out)
     return calibrated
+
+
+def find_threshold(model: Model, target: str, k: int | None = None) -> Threshold:
+    """Return the probability from which labels reach a target on the documents of calibration, at most k per document.
+
+    target: "precision=0.9" (of all labels given), "recall=0.8" (of all true labels) or "f1" (the best there is). k: as
+    many as the calibration looked at, by default. Raises for a model that is not calibrated.
+    """
+    from xmtc.core import calibration
+
+    return calibration.find_threshold(model, target, calibration.DEPTH if k is None else k)
 
 
 def _train_again(model: Model, corpus: Corpus, progress: Progress) -> Model:
