@@ -41,29 +41,6 @@ def combine(
     All rankings must be over the same label set, and row i of each must be the same document. Give rankings wider than
     k where you can: a label below the end of a member's list earns nothing from that member.
     """
-    _check(rankings, k, rule)
-    shares = _shares(len(rankings), weights)
-    in_turn = np.argsort(-shares, kind="stable")  # matters to round-robin alone: sums do not depend on the order
-    members = [(rankings[m], float(shares[m])) for m in in_turn if shares[m] > 0]
-    longest = max(ranking.k for ranking, _ in members)
-
-    def combine_rows(rows: tuple[int, int]) -> Ranking:
-        labels, earned = [], []
-        for turn, (ranking, share) in enumerate(members):
-            ids, scores = ranking.labels[slice(*rows)], ranking.scores[slice(*rows)].astype(np.float64)
-            if rule == "round-robin":
-                points = longest - np.arange(ranking.k) - np.full(scores.shape, turn / len(members))
-            else:
-                points = share * _points(rule, ids, scores, longest)
-            labels.append(ids)
-            earned.append(points)
-        unite = np.maximum if rule == "round-robin" else np.add
-        return Ranking.best(*_united(np.concatenate(labels, axis=1), np.concatenate(earned, axis=1), unite), k)
-
-    return Ranking.stack([combine_rows(rows) for rows in blocks(len(rankings[0]), _ROWS) or [(0, 0)]])
-
-
-def _check(rankings: Sequence[Ranking], k: int, rule: str) -> None:
     if rule not in get_args(Rule):
         raise ConfigError(f"unknown rule {rule!r}; known: {', '.join(get_args(Rule))}.{nearest(rule, get_args(Rule))}")
     if k < 1:
@@ -73,6 +50,25 @@ def _check(rankings: Sequence[Ranking], k: int, rule: str) -> None:
     sizes = [len(ranking) for ranking in rankings]
     if len(set(sizes)) > 1:
         raise DataError(f"all members must rank the same documents; got {', '.join(map(str, sizes))} documents")
+    shares = _shares(len(rankings), weights)
+    in_turn = np.argsort(-shares, kind="stable")  # matters to round-robin alone: sums do not depend on the order
+    members = [(rankings[m], float(shares[m])) for m in in_turn if shares[m] > 0]
+    longest = max(ranking.k for ranking, _ in members)
+    unite = np.maximum if rule == "round-robin" else np.add
+    parts = []
+    for first, stop in blocks(sizes[0], _ROWS) or [(0, 0)]:
+        labels, earned = [], []
+        for turn, (ranking, share) in enumerate(members):
+            ids, scores = ranking.labels[first:stop], ranking.scores[first:stop].astype(np.float64)
+            if rule == "round-robin":
+                points = longest - np.arange(ranking.k) - np.full(scores.shape, turn / len(members))
+            else:
+                points = share * _points(rule, ids, scores, longest)
+            labels.append(ids)
+            earned.append(points)
+        united = _united(np.concatenate(labels, axis=1), np.concatenate(earned, axis=1), unite)
+        parts.append(Ranking.best(*united, k))
+    return Ranking.stack(parts)
 
 
 def _shares(n: int, weights: Sequence[float] | None) -> NDArray[np.float64]:

@@ -102,16 +102,9 @@ class LabelSet:
 
     def concepts(self) -> list[Concept]:
         """Return every entry as a labels file would describe it."""
-        return [
-            Concept(
-                id=self.ids[i],
-                name=self.names[i],
-                alternatives=self.alternatives[i],
-                description=self.descriptions[i],
-                parents=tuple(self.ids[parent] for parent in self.parents[i]),
-            )
-            for i in range(len(self))
-        ]
+        ids = self.ids
+        rows = zip(ids, self.names, self.alternatives, self.descriptions, self.parents, strict=True)
+        return [Concept(*row, tuple([ids[parent] for parent in parents])) for *row, parents in rows]
 
     def digest_text(self) -> str:
         """Return all that `concepts()` says as one string, for a fingerprint: the `repr` of each, end to end."""
