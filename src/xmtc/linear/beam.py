@@ -28,8 +28,12 @@ Combiner = Literal[
 _HINGE, _SIGMOID, _RAW = 0, 1, 2
 _MULTIPLY, _ADD, _CHILD_ONLY = 0, 1, 2
 _COMBINERS: dict[str, tuple[int, int, int]] = {
-    **{f"l{p}-hinge": (_HINGE, p, _MULTIPLY) for p in (1, 2, 3)},
-    **{f"log-l{p}-hinge": (_HINGE, p, _ADD) for p in (1, 2, 3)},
+    "l1-hinge": (_HINGE, 1, _MULTIPLY),
+    "l2-hinge": (_HINGE, 2, _MULTIPLY),
+    "l3-hinge": (_HINGE, 3, _MULTIPLY),
+    "log-l1-hinge": (_HINGE, 1, _ADD),
+    "log-l2-hinge": (_HINGE, 2, _ADD),
+    "log-l3-hinge": (_HINGE, 3, _ADD),
     "sigmoid": (_SIGMOID, 1, _MULTIPLY),
     "noop": (_RAW, 1, _CHILD_ONLY),
 }

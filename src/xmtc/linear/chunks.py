@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +23,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from xmtc.core.storage import Record
-from xmtc.linear.solver import BlockWeights, Precision
+
+Precision = Literal["float16", "float32"]
 
 
 class TreeShape(Record):
@@ -35,11 +36,11 @@ class TreeShape(Record):
 
 
 class Chunk(NamedTuple):
-    """The weights of one node's children."""
+    """The weights of one node's children, or of some of them, a block."""
 
     features: NDArray[np.int32]  # ascending
     starts: NDArray[np.int64]  # feature i has the entries [starts[i], starts[i + 1])
-    children: NDArray[np.int32]  # 0 … number of children − 1
+    children: NDArray[np.integer]  # 0 … number of children − 1: int32, or uint8 in a block
     weights: NDArray[np.floating]  # float32, or float16 as stored
 
 
@@ -170,32 +171,29 @@ class LinearTree:
         return self.leaf_labels[low - n_inner : high - n_inner]
 
 
-def finish(chunk: Chunk, n_children: int, precision: Precision) -> Chunk:
-    """Fill up the rows of features that weigh for many children, and give the weights their precision."""
-    starts, children, weights = _fill(chunk.starts, chunk.children, chunk.weights, n_children)
-    if precision == "float16":  # what it cannot hold becomes the nearest that it can
-        most = np.finfo(np.float16).max
-        weights = np.clip(weights, -most, most).astype(np.float16)
-    return Chunk(chunk.features, starts, children, weights)
+def make_chunk(blocks: list[tuple[int, Chunk]], n_children: int, precision: Precision) -> Chunk:
+    """Join the blocks of one node's children, given in their order with the place of their first child.
 
-
-def join_blocks(blocks: list[tuple[int, BlockWeights]]) -> Chunk:
-    """Join the blocks of one parent, given with the place of their first child, in their order, into one chunk."""
-    if len(blocks) == 1:
-        _, block = blocks[0]
-        return Chunk(block.features, block.starts, block.lanes.astype(np.int32), block.weights)
-    n_rows = np.cumsum([0, *(len(block.features) for _, block in blocks)])
-    n_entries = np.cumsum([0, *(len(block.weights) for _, block in blocks)])
-    ends = [block.starts[1:] + before for (_, block), before in zip(blocks, n_entries.tolist(), strict=False)]
-    return Chunk(
-        *_interleave(
+    Rows of features that weigh for many children are filled up, and the weights get their precision.
+    """
+    features, starts, children, weights = blocks[0][1]
+    children = children.astype(np.int32)
+    if len(blocks) > 1:
+        n_rows = np.cumsum([0, *(len(block.features) for _, block in blocks)])
+        n_entries = np.cumsum([0, *(len(block.weights) for _, block in blocks)])
+        ends = [block.starts[1:] + before for (_, block), before in zip(blocks, n_entries.tolist(), strict=False)]
+        features, starts, children, weights = _interleave(
             n_rows,
             np.concatenate([block.features for _, block in blocks]),
             np.concatenate([np.zeros(1, np.int64), *ends]),
-            np.concatenate([block.lanes.astype(np.int32) + np.int32(first) for first, block in blocks]),
+            np.concatenate([block.children.astype(np.int32) + np.int32(first) for first, block in blocks]),
             np.concatenate([block.weights for _, block in blocks]),
         )
-    )
+    starts, children, weights = _fill(starts, children, weights, n_children)
+    if precision == "float16":  # what it cannot hold becomes the nearest that it can
+        most = np.finfo(np.float16).max
+        weights = np.clip(weights, -most, most).astype(np.float16)
+    return Chunk(features, starts, children, weights)
 
 
 @njit(nogil=True, cache=True)

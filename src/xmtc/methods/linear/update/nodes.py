@@ -16,8 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from xmtc.core.partition import LabelTree
-from xmtc.linear.chunks import Chunk, LinearTree, finish
-from xmtc.linear.solver import Precision
+from xmtc.linear.chunks import Chunk, LinearTree, Precision, make_chunk
 
 Rows = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # as in a chunk
 
@@ -179,7 +178,7 @@ def _replace(chunk: Chunk, places: NDArray[np.integer], other: Chunk, n_children
         _rows(chunk), replaced, _rows(other._replace(children=places[other.children].astype(np.int32)))
     )
     precision: Precision = "float16" if chunk.weights.dtype == other.weights.dtype == np.float16 else "float32"
-    return finish(Chunk(features, starts, children, weights), n_children, precision)
+    return make_chunk([(0, Chunk(features, starts, children, weights))], n_children, precision)
 
 
 def _rows(chunk: Chunk) -> Rows:
@@ -238,4 +237,4 @@ def _from_entries(
     firsts = np.flatnonzero(np.diff(features, prepend=-1))
     starts = np.append(firsts, len(features)).astype(np.int64)
     chunk = Chunk(features[firsts], starts, children.astype(np.int32), weights.astype(np.float32))
-    return finish(chunk, n_children, "float16" if weights.dtype == np.float16 else "float32")
+    return make_chunk([(0, chunk)], n_children, "float16" if weights.dtype == np.float16 else "float32")
