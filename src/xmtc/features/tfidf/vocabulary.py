@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from xmtc.core import parallel
 from xmtc.core.errors import DataError
 from xmtc.core.texts import Texts
-from xmtc.features.tfidf.blocks import Block, lower_odd, split_into_blocks
-from xmtc.features.tfidf.kernels import count_terms, fill_slots, merge_terms, sort_terms, take_terms
+from xmtc.features.tfidf.blocks import Letters, lower_odd, split_into_blocks
+from xmtc.features.tfidf.kernels import count_terms, merge_terms, sort_terms, take_terms
 
 _WAVE = 64  # blocks that are counted before their terms are merged and let go
 _PART_BITS = 4  # the first bits of a term's hash name its part
@@ -44,9 +44,9 @@ def build_vocabulary(
     """
     parts = [_Part(number) for number in range(_N_PARTS)]
     counts: list[Counts] = []
-    blocks = split_into_blocks(texts, lowercase)
+    blocks, letters = split_into_blocks(texts, lowercase)
     for first, last in parallel.blocks(len(blocks), _WAVE):
-        counted = parallel.run(partial(_count, ngrams=ngrams), blocks[first:last])
+        counted = parallel.run(partial(_count, letters=letters, ngrams=ngrams), blocks[first:last])
         parallel.run(partial(_Part.merge, counted=counted), parts)
         counts += [block.counts for block in counted]
     kept = parallel.run(partial(_Part.select, min_df=min_df), parts)
@@ -81,10 +81,10 @@ class _Counted(NamedTuple):
     counts: Counts  # its features are numbers in the parts until the vocabulary is sorted
 
 
-def _count(block: Block, ngrams: int) -> _Counted:
-    buffer, offsets, letters = lower_odd(block)
+def _count(block: Texts, letters: Letters, ngrams: int) -> _Counted:
+    block = lower_odd(block, letters)
     terms, term_offsets, hashes, n_documents, n_occurrences, starts, row_terms, row_counts = count_terms(
-        buffer, offsets, letters.ascii, letters.unicode, ngrams
+        block.buffer, block.offsets, letters.ascii, letters.unicode, ngrams
     )
     counts = Counts(starts, row_terms, row_counts, np.empty(len(hashes), dtype=np.int32))
     parts = (hashes >> np.uint64(64 - _PART_BITS)).astype(np.uint8)
@@ -108,8 +108,14 @@ class _Part:
         """Add this part's terms of some blocks, and write their numbers into the blocks' counts."""
         for block in counted:
             mine = np.flatnonzero(block.parts == self.number)
-            self._reserve(len(mine), int((block.offsets[mine + 1] - block.offsets[mine]).sum()))
-            self.n_terms, numbers = merge_terms(
+            n_terms = self.n_terms + len(mine)
+            n_bytes = int(self._offsets[self.n_terms] + (block.offsets[mine + 1] - block.offsets[mine]).sum())
+            self._buffer = _grown(self._buffer, n_bytes)
+            self._offsets = _grown(self._offsets, n_terms + 1)
+            self._hashes = _grown(self._hashes, n_terms)
+            self._n_documents = _grown(self._n_documents, n_terms)
+            self._n_occurrences = _grown(self._n_occurrences, n_terms)
+            self._slots, self.n_terms, numbers = merge_terms(
                 self._slots,
                 self._buffer,
                 self._offsets,
@@ -131,18 +137,6 @@ class _Part:
         buffer, offsets = take_terms(self._buffer, self._offsets, terms)
         numbers = terms * _N_PARTS + self.number
         return buffer, np.diff(offsets), self._n_documents[terms], self._n_occurrences[terms], numbers
-
-    def _reserve(self, n_terms: int, n_bytes: int) -> None:
-        """Make room for more terms and bytes."""
-        n_bytes += int(self._offsets[self.n_terms])
-        n_terms += self.n_terms
-        self._buffer = _grown(self._buffer, n_bytes)
-        self._offsets = _grown(self._offsets, n_terms + 1)
-        self._hashes = _grown(self._hashes, n_terms)
-        self._n_documents = _grown(self._n_documents, n_terms)
-        self._n_occurrences = _grown(self._n_occurrences, n_terms)
-        if 2 * n_terms > len(self._slots):
-            self._slots = fill_slots(self._hashes, self.n_terms, n_terms)
 
 
 def _grown(array: NDArray, size: int) -> NDArray:
