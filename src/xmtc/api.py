@@ -292,7 +292,7 @@ def update(
     from xmtc.core.calibration import uncalibrated
 
     plain = uncalibrated(model)
-    updated = method.update(plain, corpus, base=base, retire=retire, budget=budget, progress=progress)
+    updated: Model = method.update(plain, corpus, base=base, retire=retire, budget=budget, progress=progress)
     if model is not plain:
         progress.say("the updated model is not calibrated, since its scores are others; calibrate it again")
     if out is not None:

@@ -29,8 +29,9 @@ AnySettings = TypeVar("AnySettings", bound=Settings)
 
 def build(cls: type[AnySettings], *layers: Mapping[str, Any]) -> AnySettings:
     """Make settings from nested mappings, later ones winning; the first mistake becomes one line."""
+    merged: Mapping[str, Any] = reduce(merge, layers) if layers else {}
     try:
-        return cls.model_validate(dict(reduce(merge, layers or ({},))))
+        return cls.model_validate(dict(merged))
     except ValidationError as error:
         raise ConfigError(_one_line(cls, error)) from None
 

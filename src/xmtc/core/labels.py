@@ -104,7 +104,10 @@ class LabelSet:
         """Return every entry as a labels file would describe it."""
         ids = self.ids
         rows = zip(ids, self.names, self.alternatives, self.descriptions, self.parents, strict=True)
-        return [Concept(*row, tuple([ids[parent] for parent in parents])) for *row, parents in rows]
+        return [
+            Concept(label, name, others, text, tuple([ids[parent] for parent in parents]))
+            for label, name, others, text, parents in rows
+        ]
 
     def digest_text(self) -> str:
         """Return all that `concepts()` says as one string, for a fingerprint: the `repr` of each, end to end."""

@@ -316,9 +316,13 @@ class FolderReader:
 
     def arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
         """Map the arrays that `FolderWriter.arrays` wrote under this prefix, read-only."""
-        names = [PurePosixPath(name) for name in self.files if name.startswith(f"{prefix}/") and name.endswith(".npy")]
-        # plain arrays over the map: numba takes no np.memmap
-        return {name.stem: np.asarray(np.load(self.folder / name, mmap_mode="r", allow_pickle=False)) for name in names}
+        found: dict[str, NDArray[Any]] = {}
+        for name in self.files:
+            if name.startswith(f"{prefix}/") and name.endswith(".npy"):
+                path = self.folder / PurePosixPath(name)
+                # a plain array over the map: numba takes no np.memmap
+                found[path.stem] = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+        return found
 
     def tensors(self, name: str) -> dict[str, NDArray[Any]]:
         """Read dense weights."""

@@ -63,7 +63,7 @@ def search(
     k: int,
     start: Ranking | None = None,
 ) -> Ranking:
-    """Return the k best labels of each row of X (documents × tree.n_features).
+    """Return the k best labels of each row of X (documents × features).
 
     start: where each document enters the tree, as nodes with scores; the root by default.
     """
@@ -88,7 +88,7 @@ def search(
             *rows, first, nodes[first:stop], scores[first:stop],
             tree.child_starts, tree.feature_starts, tree.features, tree.bucket_starts, tree.buckets,
             tree.entry_starts, tree.entry_children, entry_weights, tree.leaf_labels,
-            tree.n_features, np.float32(tree.bias), config.beam, k, np.float32(config.above),
+            tree.shape.n_features, np.float32(tree.shape.bias), config.beam, k, np.float32(config.above),
             *_COMBINERS[config.combiner],
         )  # fmt: skip
         return found

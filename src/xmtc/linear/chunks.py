@@ -63,9 +63,7 @@ class LinearTree:
     entry_children: NDArray[np.integer]  # a child's place among its siblings, in 8, 16 or 32 bits
     entry_weights: NDArray[np.floating]  # float16 or float32
     leaf_labels: NDArray[np.int32]  # label of each leaf
-    depth: int
-    n_features: int  # without the bias, which is feature n_features
-    bias: float
+    shape: TreeShape
 
     @classmethod
     def join(
@@ -73,9 +71,7 @@ class LinearTree:
         chunks: list[Chunk],
         starts: list[NDArray[np.int64]],
         leaf_labels: NDArray[np.integer],
-        depth: int,
-        n_features: int,
-        bias: float,
+        shape: TreeShape,
     ) -> LinearTree:
         """Join chunks in breadth-first order; `starts` are the pieces of child_starts."""
         child_starts = np.concatenate(starts)
@@ -84,7 +80,7 @@ class LinearTree:
         entry_starts = [chunk.starts[:-1] + before for chunk, before in zip(chunks, rows_before[:-1], strict=True)]
         # one precision for all: half, if any chunk has it
         half = any(chunk.weights.dtype == np.float16 for chunk in chunks)
-        buckets = [_buckets(chunk.features, n_features) for chunk in chunks]
+        buckets = [_buckets(chunk.features, shape.n_features) for chunk in chunks]
         tree = cls(
             child_starts=child_starts,
             feature_starts=np.cumsum([0, *(len(chunk.features) for chunk in chunks)]),
@@ -101,9 +97,7 @@ class LinearTree:
                 [chunk.weights.astype(np.float16 if half else np.float32) for chunk in chunks]
             ),
             leaf_labels=leaf_labels.astype(np.int32),
-            depth=depth,
-            n_features=n_features,
-            bias=bias,
+            shape=shape,
         )
         for array in tree.arrays().values():  # like arrays mapped from disk: the kernels compile once for both
             array.setflags(write=False)
@@ -112,11 +106,6 @@ class LinearTree:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the array fields by name, for storage."""
         return {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-
-    @property
-    def shape(self) -> TreeShape:
-        """The other fields, for the model's details."""
-        return TreeShape(depth=self.depth, n_features=self.n_features, bias=self.bias)
 
     @classmethod
     def restore(cls, arrays: Mapping[str, Any], shape: TreeShape) -> LinearTree:
@@ -128,7 +117,7 @@ class LinearTree:
             added = {"bucket_starts": np.cumsum([0, *map(len, buckets)]), "buckets": np.concatenate(buckets)}
             for array in added.values():
                 array.setflags(write=False)
-        return cls(**arrays, **added, **dict(shape))
+        return cls(**arrays, **added, shape=shape)
 
     def leaf_of(self, label: int) -> int | None:
         """Return the node that is a label's leaf; None if the tree lacks the label."""
@@ -147,9 +136,9 @@ class LinearTree:
     def score(self, node: int, X: sp.csr_matrix) -> float:
         """Return the raw score of a node's classifier (not the root's) on the one document of X."""
         features, weights = self.weights_of(node)
-        dense = np.zeros(self.n_features + 1, dtype=np.float32)
+        dense = np.zeros(self.shape.n_features + 1, dtype=np.float32)
         dense[X.indices] = X.data
-        dense[-1] = self.bias
+        dense[-1] = self.shape.bias
         return float(dense[features] @ weights)
 
     def weights_of(self, node: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -176,8 +165,8 @@ def make_chunk(blocks: list[tuple[int, Chunk]], n_children: int, precision: Prec
 
     Rows of features that weigh for many children are filled up, and the weights get their precision.
     """
-    features, starts, children, weights = blocks[0][1]
-    children = children.astype(np.int32)
+    features, starts, _, weights = blocks[0][1]
+    children = blocks[0][1].children.astype(np.int32)
     if len(blocks) > 1:
         n_rows = np.cumsum([0, *(len(block.features) for _, block in blocks)])
         n_entries = np.cumsum([0, *(len(block.weights) for _, block in blocks)])

@@ -21,7 +21,7 @@ from xmtc.core.parallel import run
 from xmtc.core.partition import LabelTree, Partition
 from xmtc.core.progress import SILENT, Progress
 from xmtc.linear.beam import SearchConfig, search
-from xmtc.linear.chunks import Chunk, LinearTree, make_chunk
+from xmtc.linear.chunks import Chunk, LinearTree, TreeShape, make_chunk
 from xmtc.linear.lanes import LANES
 from xmtc.linear.solver import SolverConfig, solve_block
 
@@ -69,17 +69,19 @@ def train_tree(
     chunks: list[Chunk] = []
     inner_starts = [np.ones(1, dtype=np.int64)]
     above: sp.csr_matrix | None = None  # documents × slots of the level above
+    shape = TreeShape(depth=len(levels), n_features=X.shape[1], bias=solver.bias)
     for depth, level in enumerate(levels):
         retrieved = None
         if above is not None and config.negatives != "tfn":
-            trunk = LinearTree.join(chunks, inner_starts, np.arange(above.shape[1]), depth, X.shape[1], solver.bias)
+            so_far = shape.model_copy(update={"depth": depth})
+            trunk = LinearTree.join(chunks, inner_starts, np.arange(above.shape[1]), so_far)
             best = search(trunk, X, search_config, search_config.beam)
             retrieved = indicate(best.labels, above.shape[1])
         progress.stage(f"training level {depth + 1} of {len(levels)}")
         chunks += train_level(biased, level, above, retrieved, config.negatives, solver, seed + depth, progress)
         inner_starts.append(inner_starts[-1][-1] + level.starts[1:])
         above = level.targets
-    return LinearTree.join(chunks, inner_starts, leaf_labels, len(levels), X.shape[1], solver.bias)
+    return LinearTree.join(chunks, inner_starts, leaf_labels, shape)
 
 
 def arrange(Y: sp.csr_matrix, tree: LabelTree) -> tuple[list[Level], NDArray[np.int32]]:

@@ -100,7 +100,7 @@ class LinearModel:
             out.manifest(self.manifest)
 
     def _features(self, documents: Documents) -> sp.csr_matrix:
-        n_features = self.trees[0].n_features
+        n_features = self.trees[0].shape.n_features
         if self.tfidf is not None:
             return self.tfidf.transform(pack_texts(documents))
         if not sp.issparse(documents):

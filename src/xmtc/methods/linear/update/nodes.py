@@ -43,7 +43,8 @@ def put_together(levels: list[Level], leaf_labels: NDArray[np.integer], like: Li
     chunks = [chunk._replace(weights=chunk.weights.astype(precision)) for level in levels for chunk in level.chunks]
     sizes = np.concatenate([level.sizes for level in levels])
     starts = [np.ones(1, dtype=np.int64), 1 + np.cumsum(sizes)]
-    return LinearTree.join(chunks, starts, leaf_labels, len(levels), like.n_features, like.bias)
+    shape = like.shape.model_copy(update={"depth": len(levels)})
+    return LinearTree.join(chunks, starts, leaf_labels, shape)
 
 
 def as_label_tree(tree: LinearTree) -> LabelTree:
@@ -183,7 +184,8 @@ def _replace(chunk: Chunk, places: NDArray[np.integer], other: Chunk, n_children
 
 def _rows(chunk: Chunk) -> Rows:
     """Copies, since numba would compile a kernel for each mixture of arrays that may be written and that may not."""
-    return chunk.features.copy(), chunk.starts.copy(), chunk.children.copy(), chunk.weights.astype(np.float32)
+    children, weights = chunk.children.astype(np.int32), chunk.weights.astype(np.float32)
+    return chunk.features.copy(), chunk.starts.copy(), children, weights
 
 
 @njit(nogil=True, cache=True)
@@ -224,7 +226,7 @@ def _merge(ours: Rows, replaced: NDArray[np.bool_], theirs: Rows) -> Rows:
     return features[:n_rows].copy(), starts[: n_rows + 1].copy(), children[:n].copy(), weights[:n].copy()
 
 
-def _entries(chunk: Chunk) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.floating]]:
+def _entries(chunk: Chunk) -> tuple[NDArray[np.int32], NDArray[np.integer], NDArray[np.floating]]:
     """Feature, child and weight of each entry that is not zero."""
     stored = chunk.weights != 0
     return np.repeat(chunk.features, np.diff(chunk.starts))[stored], chunk.children[stored], chunk.weights[stored]
