@@ -116,7 +116,7 @@ def rank(job: Found) -> Found:
         "documents_per_second": len(texts) / together.seconds,
         "one_ms": percentiles(alone),
         "vectorise_ms": percentiles(vectorise),
-        "nodes": 1 + (model.trees[0].depth - 1) * model.config.search.beam,
+        "nodes": 1 + (model.trees[0].shape.depth - 1) * model.config.search.beam,
     }
 
 

@@ -166,7 +166,7 @@ def load(folder: str | Path) -> Model:
         model = open_method(reader.method).load(reader)
     else:
         raise ModelError(f"{folder} was made by method {reader.method!r}, which this version of xmtc lacks")
-    if reader.text("calibration.json") is None:
+    if "calibration.json" not in reader.files:
         return model
     from xmtc.core.calibration import with_calibration
 

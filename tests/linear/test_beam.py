@@ -24,7 +24,7 @@ def trained(problem, tree):
 
 def raw_score(linear, node, x):
     features, weights = linear.weights_of(node)
-    dense = np.append(x, np.float32(linear.bias))
+    dense = np.append(x, np.float32(linear.shape.bias))
     return float(dense[features] @ weights)
 
 

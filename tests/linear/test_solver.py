@@ -36,7 +36,7 @@ def solve(X, Y, config=EXACT, rows=None, positives_only=None, first=0, n_lanes=N
     assert not scratch.any()
     assert (np.diff(block.features) > 0).all()
     W = np.zeros((X.shape[1], n_lanes), np.float32)
-    W[np.repeat(block.features, np.diff(block.starts)), block.lanes] = block.weights
+    W[np.repeat(block.features, np.diff(block.starts)), block.children] = block.weights
     return W
 
 

@@ -21,7 +21,7 @@ def classifiers(linear: LinearTree, tree: LabelTree):
     found = {}
     for label in range(tree.n_labels):
         for level, (node, place) in enumerate(zip(tree.path(label), linear.path(label), strict=True)):
-            weights = np.zeros(linear.n_features + 1, np.float32)
+            weights = np.zeros(linear.shape.n_features + 1, np.float32)
             features, values = linear.weights_of(place)
             weights[features] = values
             found[level, node] = weights

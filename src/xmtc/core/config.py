@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -28,11 +29,9 @@ AnySettings = TypeVar("AnySettings", bound=Settings)
 
 def build(cls: type[AnySettings], *layers: Mapping[str, Any]) -> AnySettings:
     """Make settings from nested mappings, later ones winning; the first mistake becomes one line."""
-    merged: dict[str, Any] = {}
-    for layer in layers:
-        merged = merge(merged, layer)
+    merged: Mapping[str, Any] = reduce(merge, layers) if layers else {}
     try:
-        return cls.model_validate(merged)
+        return cls.model_validate(dict(merged))
     except ValidationError as error:
         raise ConfigError(_one_line(cls, error)) from None
 

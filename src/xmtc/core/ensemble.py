@@ -41,42 +41,46 @@ def combine(
     All rankings must be over the same label set, and row i of each must be the same document. Give rankings wider than
     k where you can: a label below the end of a member's list earns nothing from that member.
     """
-    _check(rankings, k, rule)
-    shares = _shares(len(rankings), weights)
+    shares = _check(rankings, k, rule, weights)
     in_turn = np.argsort(-shares, kind="stable")  # matters to round-robin alone: sums do not depend on the order
     members = [(rankings[m], float(shares[m])) for m in in_turn if shares[m] > 0]
     longest = max(ranking.k for ranking, _ in members)
-
-    def combine_rows(rows: tuple[int, int]) -> Ranking:
-        labels, earned = [], []
+    parts = []
+    for first, stop in blocks(len(rankings[0]), _ROWS) or [(0, 0)]:
+        all_labels, all_points = [], []
         for turn, (ranking, share) in enumerate(members):
-            ids, scores = ranking.labels[slice(*rows)], ranking.scores[slice(*rows)].astype(np.float64)
+            labels, scores = ranking.labels[first:stop], ranking.scores[first:stop].astype(np.float64)
             if rule == "round-robin":
                 points = longest - np.arange(ranking.k) - np.full(scores.shape, turn / len(members))
             else:
-                points = share * _points(rule, ids, scores, longest)
-            labels.append(ids)
-            earned.append(points)
-        unite = np.maximum if rule == "round-robin" else np.add
-        return Ranking.best(*_united(np.concatenate(labels, axis=1), np.concatenate(earned, axis=1), unite), k)
+                points = share * _points(rule, labels, scores, longest)
+            all_labels.append(labels)
+            all_points.append(points)
+        # the points of each label are united in the first place of its row; its other places become holes
+        labels, points = np.concatenate(all_labels, axis=1), np.concatenate(all_points, axis=1)
+        order = np.argsort(labels, axis=1, kind="stable")
+        labels = np.take_along_axis(labels, order, 1)
+        is_first = np.ones(labels.shape, dtype=bool)
+        is_first[:, 1:] = labels[:, 1:] != labels[:, :-1]
+        united = np.zeros(labels.shape)
+        if labels.size:
+            unite = np.maximum if rule == "round-robin" else np.add
+            united[is_first] = unite.reduceat(np.take_along_axis(points, order, 1).ravel(), np.flatnonzero(is_first))
+        parts.append(Ranking.best(np.where(is_first, labels, -1), united, k))
+    return Ranking.stack(parts)
 
-    return Ranking.stack([combine_rows(rows) for rows in blocks(len(rankings[0]), _ROWS) or [(0, 0)]])
 
-
-def _check(rankings: Sequence[Ranking], k: int, rule: str) -> None:
+def _check(rankings: Sequence[Ranking], k: int, rule: str, weights: Sequence[float] | None) -> NDArray[np.float64]:
+    """Refuse what cannot be combined; return the members' weights, divided by their sum."""
     if rule not in get_args(Rule):
         raise ConfigError(f"unknown rule {rule!r}; known: {', '.join(get_args(Rule))}.{nearest(rule, get_args(Rule))}")
     if k < 1:
         raise ConfigError(f"k must be above 0; got {k}")
     if not rankings:
         raise ConfigError("an ensemble needs one ranking or more; got none")
-    sizes = [len(ranking) for ranking in rankings]
+    n, sizes = len(rankings), [len(ranking) for ranking in rankings]
     if len(set(sizes)) > 1:
         raise DataError(f"all members must rank the same documents; got {', '.join(map(str, sizes))} documents")
-
-
-def _shares(n: int, weights: Sequence[float] | None) -> NDArray[np.float64]:
-    """Return the members' weights, divided by their sum."""
     if weights is None:
         return np.full(n, 1 / n)
     given = np.asarray(weights, dtype=np.float64)
@@ -100,17 +104,3 @@ def _points(rule: Rule, labels: NDArray[np.int32], scores: NDArray[np.float64], 
         total = powers.sum(axis=1, keepdims=True)
         return np.asarray(powers / np.where(total > 0, total, 1.0))
     return scores
-
-
-def _united(
-    labels: NDArray[np.int32], points: NDArray[np.float64], unite: np.ufunc
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Unite the points of each label in one place of its row; its other places become holes."""
-    order = np.argsort(labels, axis=1, kind="stable")
-    ids = np.take_along_axis(labels, order, 1)
-    first = np.ones(ids.shape, dtype=bool)
-    first[:, 1:] = ids[:, 1:] != ids[:, :-1]
-    total = np.zeros(ids.shape)
-    if ids.size:
-        total[first] = unite.reduceat(np.take_along_axis(points, order, 1).ravel(), np.flatnonzero(first))
-    return np.where(first, ids, -1), total

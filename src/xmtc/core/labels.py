@@ -102,15 +102,11 @@ class LabelSet:
 
     def concepts(self) -> list[Concept]:
         """Return every entry as a labels file would describe it."""
+        ids = self.ids
+        rows = zip(ids, self.names, self.alternatives, self.descriptions, self.parents, strict=True)
         return [
-            Concept(
-                id=self.ids[i],
-                name=self.names[i],
-                alternatives=self.alternatives[i],
-                description=self.descriptions[i],
-                parents=tuple(self.ids[parent] for parent in self.parents[i]),
-            )
-            for i in range(len(self))
+            Concept(label, name, others, text, tuple([ids[parent] for parent in parents]))
+            for label, name, others, text, parents in rows
         ]
 
     def digest_text(self) -> str:

@@ -11,7 +11,6 @@ import scipy.sparse as sp
 
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError, ModelError
-from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
@@ -19,6 +18,7 @@ from xmtc.core.storage import Details, Manifest
 from xmtc.core.texts import Texts
 
 if TYPE_CHECKING:
+    from xmtc.core.explanation import Explanation
     from xmtc.core.metrics import TruthMode
 
 Documents = Sequence[str] | sp.csr_matrix  # texts, or features if the model was trained on features

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,19 +99,11 @@ class Manifest(Generic[D_co]):
         return {**vars(self), "details": self.details.to_json()}
 
 
-class Saved(NamedTuple, Generic[C, D]):
-    """What every method reads first of a model folder."""
-
-    manifest: Manifest[D]
-    config: C
-    labels: LabelSet
-
-
+@dataclass(frozen=True)
 class FolderWriter:
     """Writes the files of a model; only `write_folder` makes one."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    folder: Path
 
     def arrays(self, prefix: str, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Write each array as <prefix>/<name>.npy."""
@@ -136,14 +128,14 @@ class FolderWriter:
 
     def manifest(self, manifest: Manifest[Details]) -> None:
         """Write `model.json`, last of all: a folder without it is no model."""
-        files = {
-            path.relative_to(self.folder).as_posix(): {"size": path.stat().st_size, "sha256": _sha256(path)}
-            for path in sorted(self.folder.rglob("*"))
-            if path.is_file()
-        }
+        files: dict[str, Any] = {}
+        for path in sorted(path for path in self.folder.rglob("*") if path.is_file()):
+            with path.open("rb") as file:
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            files[path.relative_to(self.folder).as_posix()] = {"size": path.stat().st_size, "sha256": sha256}
         raw: dict[str, Any] = {"format": FORMAT, "read_by": READ_BY, **manifest.to_json(), "files": files}
-        with self._open(MANIFEST) as file:
-            file.write(_manifest_bytes(raw))
+        with self._open(MANIFEST) as out:
+            out.write(_encode(raw))
 
     @contextmanager
     def _open(self, name: str) -> Iterator[Any]:
@@ -161,7 +153,7 @@ def write_folder(folder: str | Path, *, overwrite: bool = False) -> Iterator[Fol
     target = Path(folder)
     check_target(target, overwrite=overwrite)
     target = target.absolute()
-    _remove_stale(target)
+    _remove_stale(target.parent, f".{target.name}.writing-")
     temporary = target.parent / f".{target.name}.writing-{os.getpid()}"
     try:
         temporary.mkdir(parents=True)
@@ -181,12 +173,9 @@ def write_folder(folder: str | Path, *, overwrite: bool = False) -> Iterator[Fol
         raise
 
 
-def _remove_stale(target: Path) -> None:
-    """Remove what killed saves to this place left behind; a process that still runs keeps its own."""
-    prefix = f".{target.name}.writing-"
-    if not target.parent.is_dir():
-        return
-    for path in target.parent.iterdir():
+def _remove_stale(folder: Path, prefix: str) -> None:
+    """Remove what killed saves left behind in a folder; a process that still runs keeps its own."""
+    for path in folder.iterdir() if folder.is_dir() else ():
         if path.name.startswith(prefix) and not _runs(path.name.removeprefix(prefix).removesuffix("-old")):
             shutil.rmtree(path, ignore_errors=True)
 
@@ -213,9 +202,9 @@ def add_file(folder: str | Path, name: str, content: bytes) -> None:
     raw = _read_manifest(target)
     others = {other: facts for other, facts in raw["files"].items() if other != name}
     listed = {**others, name: {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}}
-    steps = [(name, content), (MANIFEST, _manifest_bytes({**raw, "files": listed}))]
+    steps = [(name, content), (MANIFEST, _encode({**raw, "files": listed}))]
     if name in raw["files"]:
-        steps.insert(0, (MANIFEST, _manifest_bytes({**raw, "files": others})))
+        steps.insert(0, (MANIFEST, _encode({**raw, "files": others})))
     with _inside(target) as writer:
         for place, data in steps:
             with writer._open(place) as file:
@@ -234,9 +223,7 @@ def _inside(target: Path) -> Iterator[FolderWriter]:
     """Give a writer of a temporary folder inside a model, for the model may be a disk of its own."""
     temporary = target / f".writing-{os.getpid()}"
     try:
-        for stale in target.glob(".writing-*"):
-            if not _runs(stale.name.removeprefix(".writing-")):
-                shutil.rmtree(stale, ignore_errors=True)
+        _remove_stale(target, ".writing-")
         temporary.mkdir()
         yield FolderWriter(temporary)
     except OSError as error:
@@ -283,21 +270,19 @@ class FolderReader:
                     f"{path} is cut or altered: {path.stat().st_size} bytes instead of {facts['size']}; "
                     "copy the model folder again"
                 )
-            if _sha256(path) != facts["sha256"]:
+            with path.open("rb") as file:
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            if sha256 != facts["sha256"]:
                 raise ModelError(f"{path} is altered: its sha256 is not the one in {MANIFEST}; copy the folder again")
-        self._files = sorted(files)
-
-    @property
-    def method(self) -> str:
-        """The name of the method that made the model."""
-        return str(self._raw["method"])
+        self.files = sorted(files)
+        self.method = str(self._raw["method"])  # the name of the one that made the model
 
     def holds(self, manifest: Manifest[Details]) -> bool:
         """Say whether this folder holds the model of a manifest."""
         return self._raw == manifest.to_json()
 
-    def open(self, config: type[C], details: type[D]) -> Saved[C, D]:
-        """Read manifest, settings and labels; `config` and `details` are the method's own types."""
+    def open(self, config: type[C], details: type[D]) -> tuple[Manifest[D], C, LabelSet]:
+        """Read what every method reads first; `config` and `details` are the method's own types."""
         try:
             checked = details.model_validate(self._raw["details"])
             settings = config.model_validate(self._raw["config"])
@@ -309,32 +294,41 @@ class FolderReader:
             ) from None
         manifest = Manifest(**{**self._raw, "details": checked})
         with (self.folder / _LABELS).open(encoding="utf-8") as file:
-            labels = LabelSet.restore(map(_described, file), manifest.n_labels)
-        return Saved(manifest, settings, labels)
+            described = (
+                (
+                    Concept(
+                        id=raw["label"],
+                        name=raw.get("name", ""),
+                        alternatives=tuple(raw.get("alternatives", ())),
+                        description=raw.get("description", ""),
+                        parents=tuple(raw.get("parents", ())),
+                    ),
+                    raw["count"],
+                )
+                for raw in map(json.loads, file)
+            )
+            labels = LabelSet.restore(described, manifest.n_labels)
+        return manifest, settings, labels
 
     def text(self, name: str) -> str | None:
         """Read a text file; None if the model has none of this name."""
-        return (self.folder / name).read_text(encoding="utf-8") if name in self._files else None
+        return (self.folder / name).read_text(encoding="utf-8") if name in self.files else None
 
     def arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
         """Map the arrays that `FolderWriter.arrays` wrote under this prefix, read-only."""
-        names = [name for name in self._files if name.startswith(f"{prefix}/") and name.endswith(".npy")]
-        return {PurePosixPath(name).stem: _map(self.folder / PurePosixPath(name)) for name in names}
+        found: dict[str, NDArray[Any]] = {}
+        for name in self.files:
+            if name.startswith(f"{prefix}/") and name.endswith(".npy"):
+                path = self.folder / PurePosixPath(name)
+                # a plain array over the map: numba takes no np.memmap
+                found[path.stem] = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+        return found
 
     def tensors(self, name: str) -> dict[str, NDArray[Any]]:
         """Read dense weights."""
         from safetensors.numpy import load_file
 
         return dict(load_file(self.folder / f"{name}.safetensors"))
-
-
-def _described(line: str) -> tuple[Concept, int]:
-    """A label and its training count, of a line that `FolderWriter.labels` wrote."""
-    raw = json.loads(line)
-    count = raw.pop("count")
-    raw["id"] = raw.pop("label")
-    raw.update({key: tuple(raw[key]) for key in ("alternatives", "parents") if key in raw})
-    return Concept(**raw), count
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -355,32 +349,14 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
                 f"{path} has model format {version}, and this xmtc reads up to {FORMAT}; "
                 f"upgrade to xmtc {reader} or later, which reads it"
             )
-        if raw.pop("sha256") != _sha256_of_manifest(raw):
+        if raw.pop("sha256") != json.loads(_encode(raw))["sha256"]:
             raise TypeError
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ModelError(f"{path} is cut or altered; copy the model folder again") from None
     return dict(raw)
 
 
-def _map(path: Path) -> NDArray[Any]:
-    """An array in a file, as a plain read-only ndarray (numba takes no np.memmap)."""
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
-    return np.asarray(array)
-
-
-def _manifest_bytes(raw: Mapping[str, Any]) -> bytes:
-    """The content of `model.json`, with its own sha256."""
-    return json.dumps({**raw, "sha256": _sha256_of_manifest(raw)}, indent=1, sort_keys=True).encode() + b"\n"
-
-
-def _sha256_of_manifest(raw: Mapping[str, Any]) -> str:
-    """sha256 of the manifest's content, whatever its white space."""
-    return hashlib.sha256(json.dumps(raw, sort_keys=True).encode()).hexdigest()
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while part := file.read(1 << 20):
-            digest.update(part)
-    return digest.hexdigest()
+def _encode(raw: Mapping[str, Any]) -> bytes:
+    """The content of `model.json`, with a sha256 over itself, whatever its white space."""
+    sha256 = hashlib.sha256(json.dumps(raw, sort_keys=True).encode()).hexdigest()
+    return json.dumps({**raw, "sha256": sha256}, indent=1, sort_keys=True).encode() + b"\n"

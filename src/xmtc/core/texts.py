@@ -31,12 +31,13 @@ class Texts(Sequence[str]):
             return texts
         if isinstance(texts, str):
             raise DataError("give a list of strings; got one string: put it in a list")
-        builder = TextsBuilder()
+        packed, offsets = bytearray(), array("q", [0])
         for i, text in enumerate(texts):
             if not isinstance(text, str):
                 raise DataError(f"give a list of strings; got {text!r} at place {i}")
-            builder.append(text)
-        return builder.build()
+            packed += to_utf8(text)
+            offsets.append(len(packed))
+        return cls(np.frombuffer(packed, dtype=np.uint8), np.frombuffer(offsets, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -28,8 +28,12 @@ Combiner = Literal[
 _HINGE, _SIGMOID, _RAW = 0, 1, 2
 _MULTIPLY, _ADD, _CHILD_ONLY = 0, 1, 2
 _COMBINERS: dict[str, tuple[int, int, int]] = {
-    **{f"l{p}-hinge": (_HINGE, p, _MULTIPLY) for p in (1, 2, 3)},
-    **{f"log-l{p}-hinge": (_HINGE, p, _ADD) for p in (1, 2, 3)},
+    "l1-hinge": (_HINGE, 1, _MULTIPLY),
+    "l2-hinge": (_HINGE, 2, _MULTIPLY),
+    "l3-hinge": (_HINGE, 3, _MULTIPLY),
+    "log-l1-hinge": (_HINGE, 1, _ADD),
+    "log-l2-hinge": (_HINGE, 2, _ADD),
+    "log-l3-hinge": (_HINGE, 3, _ADD),
     "sigmoid": (_SIGMOID, 1, _MULTIPLY),
     "noop": (_RAW, 1, _CHILD_ONLY),
 }
@@ -59,7 +63,7 @@ def search(
     k: int,
     start: Ranking | None = None,
 ) -> Ranking:
-    """Return the k best labels of each row of X (documents × tree.n_features).
+    """Return the k best labels of each row of X (documents × features).
 
     start: where each document enters the tree, as nodes with scores; the root by default.
     """
@@ -84,7 +88,7 @@ def search(
             *rows, first, nodes[first:stop], scores[first:stop],
             tree.child_starts, tree.feature_starts, tree.features, tree.bucket_starts, tree.buckets,
             tree.entry_starts, tree.entry_children, entry_weights, tree.leaf_labels,
-            tree.n_features, np.float32(tree.bias), config.beam, k, np.float32(config.above),
+            tree.shape.n_features, np.float32(tree.shape.bias), config.beam, k, np.float32(config.above),
             *_COMBINERS[config.combiner],
         )  # fmt: skip
         return found

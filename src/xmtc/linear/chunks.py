@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +23,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from xmtc.core.storage import Record
-from xmtc.linear.solver import BlockWeights, Precision
+
+Precision = Literal["float16", "float32"]
 
 
 class TreeShape(Record):
@@ -35,11 +36,11 @@ class TreeShape(Record):
 
 
 class Chunk(NamedTuple):
-    """The weights of one node's children."""
+    """The weights of one node's children, or of some of them, a block."""
 
     features: NDArray[np.int32]  # ascending
     starts: NDArray[np.int64]  # feature i has the entries [starts[i], starts[i + 1])
-    children: NDArray[np.int32]  # 0 … number of children − 1
+    children: NDArray[np.integer]  # 0 … number of children − 1: int32, or uint8 in a block
     weights: NDArray[np.floating]  # float32, or float16 as stored
 
 
@@ -62,9 +63,7 @@ class LinearTree:
     entry_children: NDArray[np.integer]  # a child's place among its siblings, in 8, 16 or 32 bits
     entry_weights: NDArray[np.floating]  # float16 or float32
     leaf_labels: NDArray[np.int32]  # label of each leaf
-    depth: int
-    n_features: int  # without the bias, which is feature n_features
-    bias: float
+    shape: TreeShape
 
     @classmethod
     def join(
@@ -72,9 +71,7 @@ class LinearTree:
         chunks: list[Chunk],
         starts: list[NDArray[np.int64]],
         leaf_labels: NDArray[np.integer],
-        depth: int,
-        n_features: int,
-        bias: float,
+        shape: TreeShape,
     ) -> LinearTree:
         """Join chunks in breadth-first order; `starts` are the pieces of child_starts."""
         child_starts = np.concatenate(starts)
@@ -83,7 +80,7 @@ class LinearTree:
         entry_starts = [chunk.starts[:-1] + before for chunk, before in zip(chunks, rows_before[:-1], strict=True)]
         # one precision for all: half, if any chunk has it
         half = any(chunk.weights.dtype == np.float16 for chunk in chunks)
-        buckets = [_buckets(chunk.features, n_features) for chunk in chunks]
+        buckets = [_buckets(chunk.features, shape.n_features) for chunk in chunks]
         tree = cls(
             child_starts=child_starts,
             feature_starts=np.cumsum([0, *(len(chunk.features) for chunk in chunks)]),
@@ -100,9 +97,7 @@ class LinearTree:
                 [chunk.weights.astype(np.float16 if half else np.float32) for chunk in chunks]
             ),
             leaf_labels=leaf_labels.astype(np.int32),
-            depth=depth,
-            n_features=n_features,
-            bias=bias,
+            shape=shape,
         )
         for array in tree.arrays().values():  # like arrays mapped from disk: the kernels compile once for both
             array.setflags(write=False)
@@ -111,11 +106,6 @@ class LinearTree:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the array fields by name, for storage."""
         return {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-
-    @property
-    def shape(self) -> TreeShape:
-        """The other fields, for the model's details."""
-        return TreeShape(depth=self.depth, n_features=self.n_features, bias=self.bias)
 
     @classmethod
     def restore(cls, arrays: Mapping[str, Any], shape: TreeShape) -> LinearTree:
@@ -127,7 +117,7 @@ class LinearTree:
             added = {"bucket_starts": np.cumsum([0, *map(len, buckets)]), "buckets": np.concatenate(buckets)}
             for array in added.values():
                 array.setflags(write=False)
-        return cls(**arrays, **added, **dict(shape))
+        return cls(**arrays, **added, shape=shape)
 
     def leaf_of(self, label: int) -> int | None:
         """Return the node that is a label's leaf; None if the tree lacks the label."""
@@ -146,9 +136,9 @@ class LinearTree:
     def score(self, node: int, X: sp.csr_matrix) -> float:
         """Return the raw score of a node's classifier (not the root's) on the one document of X."""
         features, weights = self.weights_of(node)
-        dense = np.zeros(self.n_features + 1, dtype=np.float32)
+        dense = np.zeros(self.shape.n_features + 1, dtype=np.float32)
         dense[X.indices] = X.data
-        dense[-1] = self.bias
+        dense[-1] = self.shape.bias
         return float(dense[features] @ weights)
 
     def weights_of(self, node: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -170,32 +160,29 @@ class LinearTree:
         return self.leaf_labels[low - n_inner : high - n_inner]
 
 
-def finish(chunk: Chunk, n_children: int, precision: Precision) -> Chunk:
-    """Fill up the rows of features that weigh for many children, and give the weights their precision."""
-    starts, children, weights = _fill(chunk.starts, chunk.children, chunk.weights, n_children)
-    if precision == "float16":  # what it cannot hold becomes the nearest that it can
-        most = np.finfo(np.float16).max
-        weights = np.clip(weights, -most, most).astype(np.float16)
-    return Chunk(chunk.features, starts, children, weights)
+def make_chunk(blocks: list[tuple[int, Chunk]], n_children: int, precision: Precision) -> Chunk:
+    """Join the blocks of one node's children, given in their order with the place of their first child.
 
-
-def join_blocks(blocks: list[tuple[int, BlockWeights]]) -> Chunk:
-    """Join the blocks of one parent, given with the place of their first child, in their order, into one chunk."""
-    if len(blocks) == 1:
-        _, block = blocks[0]
-        return Chunk(block.features, block.starts, block.lanes.astype(np.int32), block.weights)
-    n_rows = np.cumsum([0, *(len(block.features) for _, block in blocks)])
-    n_entries = np.cumsum([0, *(len(block.weights) for _, block in blocks)])
-    ends = [block.starts[1:] + before for (_, block), before in zip(blocks, n_entries.tolist(), strict=False)]
-    return Chunk(
-        *_interleave(
+    Rows of features that weigh for many children are filled up, and the weights get their precision.
+    """
+    features, starts, _, weights = blocks[0][1]
+    children = blocks[0][1].children.astype(np.int32)
+    if len(blocks) > 1:
+        n_rows = np.cumsum([0, *(len(block.features) for _, block in blocks)])
+        n_entries = np.cumsum([0, *(len(block.weights) for _, block in blocks)])
+        ends = [block.starts[1:] + before for (_, block), before in zip(blocks, n_entries.tolist(), strict=False)]
+        features, starts, children, weights = _interleave(
             n_rows,
             np.concatenate([block.features for _, block in blocks]),
             np.concatenate([np.zeros(1, np.int64), *ends]),
-            np.concatenate([block.lanes.astype(np.int32) + np.int32(first) for first, block in blocks]),
+            np.concatenate([block.children.astype(np.int32) + np.int32(first) for first, block in blocks]),
             np.concatenate([block.weights for _, block in blocks]),
         )
-    )
+    starts, children, weights = _fill(starts, children, weights, n_children)
+    if precision == "float16":  # what it cannot hold becomes the nearest that it can
+        most = np.finfo(np.float16).max
+        weights = np.clip(weights, -most, most).astype(np.float16)
+    return Chunk(features, starts, children, weights)
 
 
 @njit(nogil=True, cache=True)

@@ -22,11 +22,6 @@ LANES = WIDTHS[-1]  # labels of a block at most: 256 bytes of weights a feature,
 _FLOAT = ir.FloatType()
 
 
-def width_of(n_labels: int) -> int:
-    """Return the narrowest width that holds so many labels."""
-    return next(width for width in WIDTHS if width >= n_labels)
-
-
 def _step(width: int) -> Any:
     """Return the step for blocks of one width."""
     vector = ir.VectorType(_FLOAT, width)

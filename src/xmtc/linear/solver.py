@@ -8,7 +8,7 @@ the bias; leaves: the weights that survive pruning, sorted by feature. Knows no 
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numba import njit
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from xmtc.core.config import Settings
-from xmtc.linear.lanes import dual_step, width_of
+from xmtc.linear.chunks import Chunk, Precision
+from xmtc.linear.lanes import WIDTHS, dual_step
 
 Ints: TypeAlias = NDArray[np.int32]
 Longs: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float32]
 Flags: TypeAlias = NDArray[np.bool_]
-Precision: TypeAlias = Literal["float16", "float32"]
 
 _USUAL = 100  # documents of a label whose C is as set, whatever `rare` is
 
@@ -50,15 +50,6 @@ class SolverConfig(Settings):
     precision: Precision = Field("float16", description="of the weights that are kept: float16 or float32")
 
 
-class BlockWeights(NamedTuple):
-    """Pruned weights of one block: feature i has the entries [starts[i], starts[i + 1])."""
-
-    features: Ints
-    starts: Longs
-    lanes: NDArray[np.uint8]
-    weights: Floats
-
-
 def solve_block(
     X: tuple[Longs, Ints, Floats],
     rows: Ints,
@@ -69,15 +60,15 @@ def solve_block(
     config: SolverConfig,
     seed: int,
     scratch: Ints,
-) -> BlockWeights:
-    """Train the siblings first … first + n_lanes − 1 on `rows`.
+) -> Chunk:
+    """Train the siblings first … first + n_lanes − 1 on `rows`; they are the children 0 … n_lanes − 1 of the result.
 
     X: CSR parts; the last feature is the bias where config.bias > 0, given by `len(scratch)` features in all.
     targets: CSR indptr and indices of the (all rows × siblings) matrix; a stored entry is a positive.
     positives_only[i]: row i serves as positive, never as negative (a row that the matcher did not retrieve).
     scratch: zeros, one per feature; returned as zeros.
     """
-    return BlockWeights(
+    return Chunk(
         *_solve(
             *X,
             rows,
@@ -85,7 +76,7 @@ def solve_block(
             *targets,
             first,
             n_lanes,
-            width_of(n_lanes),
+            next(width for width in WIDTHS if width >= n_lanes),
             np.float32(0.5 / config.C),
             config.rare,
             np.float32(config.tolerance),

@@ -9,11 +9,10 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -22,9 +21,9 @@ from xmtc.core.parallel import run
 from xmtc.core.partition import LabelTree, Partition
 from xmtc.core.progress import SILENT, Progress
 from xmtc.linear.beam import SearchConfig, search
-from xmtc.linear.chunks import Chunk, LinearTree, finish, join_blocks
+from xmtc.linear.chunks import Chunk, LinearTree, TreeShape, make_chunk
 from xmtc.linear.lanes import LANES
-from xmtc.linear.solver import BlockWeights, SolverConfig, solve_block
+from xmtc.linear.solver import SolverConfig, solve_block
 
 Negatives = Literal["tfn", "man", "both"]
 
@@ -54,14 +53,6 @@ class Level:
     starts: NDArray[np.int64]
 
 
-class _Task(NamedTuple):
-    parent: int
-    first: int  # slot of the first sibling in the block
-    n_lanes: int
-    rows: NDArray[np.int32]
-    positives_only: NDArray[np.bool_]
-
-
 def train_tree(
     X: sp.csr_matrix,
     Y: sp.csr_matrix,
@@ -78,17 +69,19 @@ def train_tree(
     chunks: list[Chunk] = []
     inner_starts = [np.ones(1, dtype=np.int64)]
     above: sp.csr_matrix | None = None  # documents × slots of the level above
+    shape = TreeShape(depth=len(levels), n_features=X.shape[1], bias=solver.bias)
     for depth, level in enumerate(levels):
         retrieved = None
         if above is not None and config.negatives != "tfn":
-            trunk = LinearTree.join(chunks, inner_starts, np.arange(above.shape[1]), depth, X.shape[1], solver.bias)
+            so_far = shape.model_copy(update={"depth": depth})
+            trunk = LinearTree.join(chunks, inner_starts, np.arange(above.shape[1]), so_far)
             best = search(trunk, X, search_config, search_config.beam)
             retrieved = indicate(best.labels, above.shape[1])
         progress.stage(f"training level {depth + 1} of {len(levels)}")
         chunks += train_level(biased, level, above, retrieved, config.negatives, solver, seed + depth, progress)
         inner_starts.append(inner_starts[-1][-1] + level.starts[1:])
         above = level.targets
-    return LinearTree.join(chunks, inner_starts, leaf_labels, len(levels), X.shape[1], solver.bias)
+    return LinearTree.join(chunks, inner_starts, leaf_labels, shape)
 
 
 def arrange(Y: sp.csr_matrix, tree: LabelTree) -> tuple[list[Level], NDArray[np.int32]]:
@@ -107,7 +100,7 @@ def arrange(Y: sp.csr_matrix, tree: LabelTree) -> tuple[list[Level], NDArray[np.
         slots[partition.order] = np.arange(len(parents))
     targets = Y[:, orders[-1]].tocsr()
     levels = []
-    for i in range(tree.depth - 1, -1, -1):
+    for i in reversed(range(len(starts))):
         targets.sort_indices()
         levels.append(Level(targets, starts[i]))
         if i > 0:  # a document belongs to a node if it belongs to any of its children
@@ -136,64 +129,57 @@ def train_level(
     belong to which parent; None where there is one parent only, the root. retrieved: which documents the matcher
     gave to which parent.
     """
-    tasks = _tasks(level, above, retrieved, negatives)
+    members = None if above is None else above.tocsc()
+    found = None if retrieved is None else retrieved.tocsc()
+    blocks: list[tuple[int, int, int]] = []  # parent, its first slot in the block, and the slot after its last
+    rows_of: list[tuple[NDArray[np.int32], NDArray[np.bool_]]] = []
+    for parent, (start, stop) in enumerate(pairwise(level.starts.tolist())):
+        rows_of.append(_find_rows(parent, level.targets.shape[0], members, found, negatives))
+        n_blocks = -(-(stop - start) // LANES)
+        if above is None and stop - start >= _SHARED:
+            n_blocks = max(2, n_blocks)  # the root is a single parent: two threads share its children
+        bounds = np.linspace(start, stop, n_blocks + 1).astype(int).tolist()
+        blocks += [(parent, first, end) for first, end in pairwise(bounds)]
     targets = (level.targets.indptr.astype(np.int64), level.targets.indices.astype(np.int32))
     scratch = threading.local()
     done = 0
-    total = sum(len(task.rows) for task in tasks)
+    total = sum(len(rows_of[parent][0]) for parent, _, _ in blocks)
     lock = threading.Lock()
 
-    def solve(i: int) -> BlockWeights:
+    def solve(block: tuple[int, int, int]) -> Chunk:
         nonlocal done
         if not hasattr(scratch, "features"):
             scratch.features = np.zeros(biased[3], dtype=np.int32)
-        task = tasks[i]
+        parent, first, end = block
+        rows, positives_only = rows_of[parent]
         weights = solve_block(
-            biased[:3], task.rows, task.positives_only, targets, task.first, task.n_lanes, config, seed + task.first,
-            scratch.features,
-        )  # fmt: skip
+            biased[:3], rows, positives_only, targets, first, end - first, config, seed + first, scratch.features
+        )
         with lock:
-            done += len(task.rows)
+            done += len(rows)
             progress.step(done, total)
         return weights
 
     # the largest first, so that no thread is left alone with one at the end
-    by_size = sorted(range(len(tasks)), key=lambda i: -len(tasks[i].rows))
+    by_size = sorted(blocks, key=lambda block: -len(rows_of[block[0]][0]))
     solved = dict(zip(by_size, run(solve, by_size), strict=True))
-    blocks_of: list[list[tuple[int, BlockWeights]]] = [[] for _ in range(len(level.starts) - 1)]
-    for i, task in enumerate(tasks):
-        blocks_of[task.parent].append((task.first - int(level.starts[task.parent]), solved[i]))
+    blocks_of: list[list[tuple[int, Chunk]]] = [[] for _ in rows_of]
+    for parent, first, end in blocks:
+        blocks_of[parent].append((first - int(level.starts[parent]), solved[parent, first, end]))
     sizes = np.diff(level.starts).tolist()
-    parents = range(len(sizes))
-    return run(lambda parent: finish(join_blocks(blocks_of[parent]), sizes[parent], config.precision), parents)
+    return run(lambda parent: make_chunk(blocks_of[parent], sizes[parent], config.precision), range(len(sizes)))
 
 
-def _tasks(
-    level: Level, above: sp.csr_matrix | None, retrieved: sp.csr_matrix | None, negatives: Negatives
-) -> list[_Task]:
-    """Cut each parent's children into blocks of at most LANES and find the rows of each parent."""
-    n = level.targets.shape[0]
-    members = None if above is None else above.tocsc()
-    found = None if retrieved is None else retrieved.tocsc()
-    tasks = []
-    for parent in range(len(level.starts) - 1):
-        rows = np.arange(n, dtype=np.int32) if members is None else _column(members, parent)
-        positives_only = np.zeros(len(rows), dtype=np.bool_)
-        if found is not None:
-            matched = _column(found, parent)
-            own = rows
-            rows = np.union1d(own, matched).astype(np.int32)
-            positives_only = np.zeros(len(rows), dtype=np.bool_)
-            if negatives == "man":
-                positives_only = ~np.isin(rows, matched)
-        start, stop = int(level.starts[parent]), int(level.starts[parent + 1])
-        n_blocks = -(-(stop - start) // LANES)
-        if above is None and stop - start >= _SHARED:
-            n_blocks = max(2, n_blocks)  # the root is a single parent: two threads share its children
-        bounds = np.linspace(start, stop, n_blocks + 1).astype(int)
-        for first, end in pairwise(bounds.tolist()):
-            tasks.append(_Task(parent, first, end - first, rows, positives_only))
-    return tasks
+def _find_rows(
+    parent: int, n: int, members: sp.csc_matrix | None, retrieved: sp.csc_matrix | None, negatives: Negatives
+) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Find the documents, of n, that a parent's children are trained on, and which of them serve as positives only."""
+    rows = np.arange(n, dtype=np.int32) if members is None else _column(members, parent)
+    if retrieved is None:
+        return rows, np.zeros(len(rows), dtype=np.bool_)
+    matched = _column(retrieved, parent)
+    rows = np.union1d(rows, matched).astype(np.int32)
+    return rows, ~np.isin(rows, matched) if negatives == "man" else np.zeros(len(rows), dtype=np.bool_)
 
 
 def _column(matrix: sp.csc_matrix, column: int) -> NDArray[np.int32]:
@@ -209,21 +195,9 @@ def indicate(labels: NDArray[np.int32], width: int) -> sp.csr_matrix:
 
 def add_bias(X: sp.csr_matrix, bias: float) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int]:
     """CSR parts of X with a constant last column, and the number of columns."""
+    n, n_features = X.shape
     indptr, indices, values = X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32)
     if bias == 0:
-        return indptr, indices, values, X.shape[1]
-    return *_append(indptr, indices, values, X.shape[1], np.float32(bias)), X.shape[1] + 1
-
-
-@njit(nogil=True, cache=True)
-def _append(
-    indptr: NDArray[np.int64], indices: NDArray[np.int32], values: NDArray[np.float32], column: int, value: np.float32
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Give every row one entry more, its last."""
-    n = len(indptr) - 1
-    all_indices, all_values = np.empty(len(indices) + n, dtype=np.int32), np.empty(len(values) + n, dtype=np.float32)
-    for row in range(n):
-        for p in range(indptr[row], indptr[row + 1]):
-            all_indices[p + row], all_values[p + row] = indices[p], values[p]
-        all_indices[indptr[row + 1] + row], all_values[indptr[row + 1] + row] = column, value
-    return indptr + np.arange(n + 1), all_indices, all_values
+        return indptr, indices, values, n_features
+    indices, values = np.insert(indices, indptr[1:], n_features), np.insert(values, indptr[1:], bias)
+    return indptr + np.arange(n + 1), indices, values, n_features + 1

@@ -16,7 +16,7 @@ def train(X, Y, tree: LabelTree) -> LinearTree:
 
 
 def dense(tree: LinearTree, node: int) -> np.ndarray:
-    weights = np.zeros(tree.n_features + 1, np.float32)
+    weights = np.zeros(tree.shape.n_features + 1, np.float32)
     features, values = tree.weights_of(node)
     weights[features] = values
     return weights

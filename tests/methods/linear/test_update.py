@@ -150,7 +150,7 @@ def test_flat_trees_stay_flat(labelled):
     X, Y = labelled
     old = train(X, Y[:, :6].tocsr(), LabelTree.flat(6))
     new = update_trees([old], news(X, Y[:, :8].tocsr(), np.zeros(6)), training(), budget=0).trees[0]
-    assert new.depth == 1
+    assert new.shape.depth == 1
     expected = train(X, Y[:, 6:8].tocsr(), LabelTree.flat(2))
     for label in (6, 7):
         assert dense(new, new.path(label)[0]).tobytes() == dense(expected, expected.path(label - 6)[0]).tobytes()

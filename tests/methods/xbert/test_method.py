@@ -390,7 +390,7 @@ def test_recall_is_of_the_clusters_that_are_retrieved():
         np.mean([member.partition.parents[staged.labels.position[label]] == best[i] for label in set(labels)])
         for i, labels in enumerate(lists)
     ]
-    assert member.matcher.tree.depth > 1
+    assert member.matcher.tree.shape.depth > 1
     assert api.evaluate_stages(staged, data)["matching"][0]["recall"] == pytest.approx(100 * np.mean(inside))
 
 

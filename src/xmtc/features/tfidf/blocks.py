@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,31 +34,26 @@ class Letters:
     odd: NDArray[np.uint8]  # (n, 2): the first two bytes of each odd character
 
 
-class Block(NamedTuple):
-    """Consecutive documents: document i is `buffer[offsets[i]:offsets[i + 1]]`, and `letters` can read it."""
+def split_into_blocks(texts: Texts, lowercase: bool) -> tuple[list[Texts], Letters]:
+    """Return the documents in blocks, in order, and the tables that read them.
 
-    buffer: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-    letters: Letters
-
-
-def split_into_blocks(texts: Texts, lowercase: bool) -> list[Block]:
-    """Return the documents in blocks, in order; at least one, and documents longer than a block stay whole."""
+    There is one block at least, and documents longer than a block stay whole. Blocks share their texts' buffer.
+    """
     buffer, offsets = read_only(texts.buffer), read_only(texts.offsets)
     first, last = int(offsets[0]), int(offsets[-1])
     letters = build_letters(lowercase, bool(buffer[first:last].max(initial=0) < 128))
     if last - first <= BLOCK_BYTES:
-        return [Block(buffer, offsets, letters)]
+        return [Texts(buffer, offsets)], letters
     starts = np.unique(np.searchsorted(offsets[:-1], np.arange(first, last, BLOCK_BYTES))).tolist()
     stops = [*starts[1:], len(texts)]
-    return [Block(buffer, offsets[i : j + 1], letters) for i, j in zip(starts, stops, strict=True)]
+    return [Texts(buffer, offsets[i : j + 1]) for i, j in zip(starts, stops, strict=True)], letters
 
 
-def lower_odd(block: Block) -> Block:
+def lower_odd(block: Texts, letters: Letters) -> Texts:
     """Return the block with every document that holds an odd character lowered by Python."""
-    if not len(block.letters.odd) or not len(block.letters.unicode):
+    if not len(letters.odd) or not len(letters.unicode):
         return block
-    odd = documents_with(block.buffer, block.offsets, block.letters.odd)
+    odd = documents_with(block.buffer, block.offsets, letters.odd)
     if not odd.any():
         return block
     pieces: list[NDArray[np.uint8]] = []
@@ -72,7 +66,7 @@ def lower_odd(block: Block) -> Block:
         lengths[document] = len(lowered)
         done = stop
     buffer = np.concatenate([*pieces, block.buffer[done : block.offsets[-1]]])
-    return Block(read_only(buffer), read_only(np.concatenate([[0], np.cumsum(lengths)])), block.letters)
+    return Texts(read_only(buffer), read_only(np.concatenate([[0], np.cumsum(lengths)])))
 
 
 @lru_cache(maxsize=4)

@@ -288,11 +288,14 @@ def merge_terms(
     new_offsets: NDArray[np.int64],
     new_hashes: NDArray[np.uint64],
     wanted: NDArray[np.int64],
-) -> tuple[int, NDArray[np.int64]]:
-    """Add the wanted ones of the new terms to a table with room enough.
+) -> tuple[NDArray[np.uint64], int, NDArray[np.int64]]:
+    """Add the wanted ones of the new terms to a table, whose buffer, offsets and hashes have room enough.
 
-    Returns the number of its terms, and the number in the table of each wanted term.
+    Returns its slots, more than before if they were too few; the number of its terms; and the number in the table of
+    each wanted term.
     """
+    if 2 * (n_terms + len(wanted)) > len(slots):
+        slots = fill_slots(hashes, n_terms, n_terms + len(wanted))
     numbers = np.empty(len(wanted), dtype=np.int64)
     for i in range(len(wanted)):
         h, start, stop = new_hashes[wanted[i]], new_offsets[wanted[i]], new_offsets[wanted[i] + 1]
@@ -302,7 +305,7 @@ def merge_terms(
             term = n_terms
             n_terms += 1
         numbers[i] = term
-    return n_terms, numbers
+    return slots, n_terms, numbers
 
 
 @njit(nogil=True, cache=True)

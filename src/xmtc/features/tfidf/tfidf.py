@@ -25,7 +25,7 @@ from xmtc.core.errors import DataError, ModelError
 from xmtc.core.parallel import read_only
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.texts import Texts
-from xmtc.features.tfidf.blocks import WORD, Block, lower_odd, split_into_blocks
+from xmtc.features.tfidf.blocks import WORD, lower_odd, split_into_blocks
 from xmtc.features.tfidf.kernels import find_terms, index_terms, transform_documents, weigh_counts
 from xmtc.features.tfidf.vocabulary import build_vocabulary
 
@@ -60,14 +60,15 @@ class Tfidf:
         training do not count, and a text without known words gives an empty row."""
         table, ngrams, sublinear = self._table, self.config.ngrams, self.config.sublinear
 
-        def transform_block(block: Block) -> _RowParts:
-            buffer, offsets, letters = lower_odd(block)
+        blocks, letters = split_into_blocks(Texts.pack(texts), self.config.lowercase)
+
+        def transform_block(block: Texts) -> _RowParts:
+            block = lower_odd(block, letters)
             rows: _RowParts = transform_documents(
-                buffer, offsets, letters.ascii, letters.unicode, ngrams, *table, sublinear
+                block.buffer, block.offsets, letters.ascii, letters.unicode, ngrams, *table, sublinear
             )
             return rows
 
-        blocks = split_into_blocks(Texts.pack(texts), self.config.lowercase)
         return _stack(parallel.run(transform_block, blocks), len(self.vocabulary))
 
     def spans(self, text: str) -> list[Span]:
@@ -108,36 +109,17 @@ class Tfidf:
         return index_terms(buffer, offsets), buffer, offsets, read_only(self.idf)
 
 
-def fit_tfidf(
-    texts: Sequence[str], config: TfidfConfig, progress: Progress = SILENT, *, cache: bool = False
-) -> tuple[Tfidf, sp.csr_matrix]:
+def fit_tfidf(texts: Sequence[str], config: TfidfConfig, progress: Progress = SILENT) -> tuple[Tfidf, sp.csr_matrix]:
     """Learn vocabulary and idf from texts; return the fitted TF-IDF and the texts' rows.
 
     Where no word occurs in `min_df` texts, as in tiny corpora, words of a single text count too, and `progress` is
-    told. With `cache`, vocabulary and rows are stored on disk, and every later fit on the same texts and settings maps
-    them into memory.
+    told.
     """
     progress.stage("vectorising")
     packed = Texts.pack(texts)
-    if not cache:
-        return _fit(packed, config, progress)
-
-    def compute() -> dict[str, NDArray]:
-        tfidf, X = _fit(packed, config, progress)
-        return {**tfidf.arrays(), "data": X.data, "indices": X.indices, "indptr": X.indptr}
-
-    key = key_of(["tfidf 1", config.model_dump_json(), packed.buffer, packed.offsets])
-    found = cached("tfidf", key, (*_VOCABULARY, *_ROWS), compute)
-    tfidf = Tfidf.from_arrays(found, config)
-    X = sp.csr_matrix(tuple(found[name] for name in _ROWS), shape=(len(packed), len(tfidf.idf)))
-    X.has_sorted_indices = True
-    return tfidf, X
-
-
-def _fit(texts: Texts, config: TfidfConfig, progress: Progress) -> tuple[Tfidf, sp.csr_matrix]:
     try:
         terms, n_documents, counts = build_vocabulary(
-            texts,
+            packed,
             ngrams=config.ngrams,
             lowercase=config.lowercase,
             min_df=config.min_df,
@@ -146,13 +128,36 @@ def _fit(texts: Texts, config: TfidfConfig, progress: Progress) -> tuple[Tfidf, 
     except DataError:
         if config.min_df == 1:
             raise
-        fitted = _fit(texts, config.model_copy(update={"min_df": 1}), progress)
+        fitted = fit_tfidf(packed, config.model_copy(update={"min_df": 1}))
         progress.say(f"no word occurs in {config.min_df} documents: words of a single document count too")
         return fitted
-    idf = _idf(len(texts), n_documents, config.idf)
-    weights = read_only(idf)
+    if config.idf == "sklearn":
+        idf = np.log((1 + len(packed)) / (1 + n_documents)) + 1
+    elif config.idf == "pecos":
+        idf = np.maximum(0, np.log(len(packed) / (n_documents + 1)))
+    else:
+        idf = np.ones(len(n_documents))
+    weights = read_only(idf.astype(np.float32))
     rows = parallel.run(lambda block: weigh_counts(*block, weights, config.sublinear), counts)
-    return Tfidf(config, terms, idf), _stack(rows, len(terms))
+    return Tfidf(config, terms, weights), _stack(rows, len(terms))
+
+
+def fit_tfidf_once(
+    texts: Sequence[str], config: TfidfConfig, progress: Progress = SILENT
+) -> tuple[Tfidf, sp.csr_matrix]:
+    """Return what `fit_tfidf` does, stored on disk: later fits on the same texts and settings map it into memory."""
+    packed = Texts.pack(texts)
+
+    def compute() -> dict[str, NDArray]:
+        tfidf, X = fit_tfidf(packed, config, progress)
+        return {**tfidf.arrays(), "data": X.data, "indices": X.indices, "indptr": X.indptr}
+
+    key = key_of(["tfidf 1", config.model_dump_json(), packed.buffer, packed.offsets])
+    found = cached("tfidf", key, (*_VOCABULARY, *_ROWS), compute)
+    tfidf = Tfidf.from_arrays(found, config)
+    X = sp.csr_matrix(tuple(found[name] for name in _ROWS), shape=(len(packed), len(tfidf.idf)))
+    X.has_sorted_indices = True
+    return tfidf, X
 
 
 def _stack(parts: list[_RowParts], n_features: int) -> sp.csr_matrix:
@@ -169,17 +174,6 @@ def _stack(parts: list[_RowParts], n_features: int) -> sp.csr_matrix:
     loose.indices, loose.indptr = indices, indptr
     matrix.has_sorted_indices = True
     return matrix
-
-
-def _idf(n: int, n_documents: NDArray[np.int64], kind: str) -> NDArray[np.float32]:
-    """Return the weight of terms that `n_documents` of n documents hold."""
-    if kind == "sklearn":
-        idf = np.log((1 + n) / (1 + n_documents)) + 1
-    elif kind == "pecos":
-        idf = np.maximum(0, np.log(n / (n_documents + 1)))
-    else:
-        idf = np.ones(len(n_documents))
-    return idf.astype(np.float32)
 
 
 def _characters(text: str, lowercase: bool) -> tuple[str, list[tuple[int, int]]]:

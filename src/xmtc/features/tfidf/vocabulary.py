@@ -16,22 +16,16 @@ from numpy.typing import NDArray
 from xmtc.core import parallel
 from xmtc.core.errors import DataError
 from xmtc.core.texts import Texts
-from xmtc.features.tfidf.blocks import Block, lower_odd, split_into_blocks
-from xmtc.features.tfidf.kernels import count_terms, fill_slots, merge_terms, sort_terms, take_terms
+from xmtc.features.tfidf.blocks import Letters, lower_odd, split_into_blocks
+from xmtc.features.tfidf.kernels import count_terms, merge_terms, sort_terms, take_terms
 
 _WAVE = 64  # blocks that are counted before their terms are merged and let go
 _PART_BITS = 4  # the first bits of a term's hash name its part
 _N_PARTS = 1 << _PART_BITS
 
-
-class Counts(NamedTuple):
-    """Counts of a block's documents: row i has `counts[starts[i]:starts[i + 1]]` of `terms[…]`, which are numbered
-    within the block. Term t is number `features[t]` of the vocabulary, −1 if the vocabulary leaves it out."""
-
-    starts: NDArray[np.int64]
-    terms: NDArray[np.int32]
-    counts: NDArray[np.int32]
-    features: NDArray[np.int32]
+# starts, terms, counts and features of a block's documents: row i has `counts[starts[i]:starts[i + 1]]` of `terms[…]`,
+# numbered within the block; term t is number `features[t]` of the vocabulary, −1 if the vocabulary leaves it out
+Counts = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
 
 
 def build_vocabulary(
@@ -43,12 +37,12 @@ def build_vocabulary(
     Of more than `max_features` terms, those that occur most often are kept, equals in their sorted order.
     """
     parts = [_Part(number) for number in range(_N_PARTS)]
-    counts: list[Counts] = []
-    blocks = split_into_blocks(texts, lowercase)
+    counts: list[Counts] = []  # their features are numbers in the parts until the vocabulary is sorted
+    blocks, letters = split_into_blocks(texts, lowercase)
     for first, last in parallel.blocks(len(blocks), _WAVE):
-        counted = parallel.run(partial(_count, ngrams=ngrams), blocks[first:last])
+        counted = parallel.run(partial(_count, letters=letters, ngrams=ngrams), blocks[first:last])
         parallel.run(partial(_Part.merge, counted=counted), parts)
-        counts += [block.counts for block in counted]
+        counts += [(*block.rows, block.numbers) for block in counted]
     kept = parallel.run(partial(_Part.select, min_df=min_df), parts)
     buffer, lengths, n_documents, n_occurrences, numbers = (
         np.concatenate(arrays) for arrays in zip(*kept, strict=True)
@@ -65,7 +59,7 @@ def build_vocabulary(
     return (
         Texts(*take_terms(buffer, offsets, order)),
         n_documents[order],
-        [block._replace(features=features[block.features]) for block in counts],
+        [(starts, terms, times, features[places]) for starts, terms, times, places in counts],
     )
 
 
@@ -78,17 +72,19 @@ class _Counted(NamedTuple):
     n_documents: NDArray[np.int64]
     n_occurrences: NDArray[np.int64]
     parts: NDArray[np.uint8]  # of each term
-    counts: Counts  # its features are numbers in the parts until the vocabulary is sorted
+    numbers: NDArray[np.int32]  # of each term in its part, · _N_PARTS + the part's; parts write them as they merge
+    rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]  # starts, terms and counts of the documents
 
 
-def _count(block: Block, ngrams: int) -> _Counted:
-    buffer, offsets, letters = lower_odd(block)
-    terms, term_offsets, hashes, n_documents, n_occurrences, starts, row_terms, row_counts = count_terms(
-        buffer, offsets, letters.ascii, letters.unicode, ngrams
+def _count(block: Texts, letters: Letters, ngrams: int) -> _Counted:
+    block = lower_odd(block, letters)
+    terms, offsets, hashes, n_documents, n_occurrences, starts, row_terms, row_counts = count_terms(
+        block.buffer, block.offsets, letters.ascii, letters.unicode, ngrams
     )
-    counts = Counts(starts, row_terms, row_counts, np.empty(len(hashes), dtype=np.int32))
+    rows = (starts, row_terms, row_counts)
+    numbers = np.empty(len(hashes), dtype=np.int32)
     parts = (hashes >> np.uint64(64 - _PART_BITS)).astype(np.uint8)
-    return _Counted(terms, term_offsets, hashes, n_documents, n_occurrences, parts, counts)
+    return _Counted(terms, offsets, hashes, n_documents, n_occurrences, parts, numbers, rows)
 
 
 class _Part:
@@ -105,11 +101,17 @@ class _Part:
         self._n_occurrences = np.empty(0, dtype=np.int64)
 
     def merge(self, counted: Sequence[_Counted]) -> None:
-        """Add this part's terms of some blocks, and write their numbers into the blocks' counts."""
+        """Add this part's terms of some blocks, and write their numbers into the blocks."""
         for block in counted:
             mine = np.flatnonzero(block.parts == self.number)
-            self._reserve(len(mine), int((block.offsets[mine + 1] - block.offsets[mine]).sum()))
-            self.n_terms, numbers = merge_terms(
+            n_terms = self.n_terms + len(mine)
+            n_bytes = int(self._offsets[self.n_terms] + (block.offsets[mine + 1] - block.offsets[mine]).sum())
+            self._buffer = _grown(self._buffer, n_bytes)
+            self._offsets = _grown(self._offsets, n_terms + 1)
+            self._hashes = _grown(self._hashes, n_terms)
+            self._n_documents = _grown(self._n_documents, n_terms)
+            self._n_occurrences = _grown(self._n_occurrences, n_terms)
+            self._slots, self.n_terms, numbers = merge_terms(
                 self._slots,
                 self._buffer,
                 self._offsets,
@@ -122,27 +124,15 @@ class _Part:
             )
             self._n_documents[numbers] += block.n_documents[mine]  # a block's terms all differ
             self._n_occurrences[numbers] += block.n_occurrences[mine]
-            block.counts.features[mine] = numbers * _N_PARTS + self.number
+            block.numbers[mine] = numbers * _N_PARTS + self.number
 
     def select(self, min_df: int) -> tuple[NDArray, ...]:
         """Return the terms that at least `min_df` documents hold: their bytes, their lengths, the documents and the
-        occurrences of each, and their numbers in `Counts.features`."""
+        occurrences of each, and their numbers as `_Counted` has them."""
         terms = np.flatnonzero(self._n_documents[: self.n_terms] >= min_df)
         buffer, offsets = take_terms(self._buffer, self._offsets, terms)
         numbers = terms * _N_PARTS + self.number
         return buffer, np.diff(offsets), self._n_documents[terms], self._n_occurrences[terms], numbers
-
-    def _reserve(self, n_terms: int, n_bytes: int) -> None:
-        """Make room for more terms and bytes."""
-        n_bytes += int(self._offsets[self.n_terms])
-        n_terms += self.n_terms
-        self._buffer = _grown(self._buffer, n_bytes)
-        self._offsets = _grown(self._offsets, n_terms + 1)
-        self._hashes = _grown(self._hashes, n_terms)
-        self._n_documents = _grown(self._n_documents, n_terms)
-        self._n_occurrences = _grown(self._n_occurrences, n_terms)
-        if 2 * n_terms > len(self._slots):
-            self._slots = fill_slots(self._hashes, self.n_terms, n_terms)
 
 
 def _grown(array: NDArray, size: int) -> NDArray:

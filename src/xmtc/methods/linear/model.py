@@ -1,9 +1,10 @@
-"""LinearModel: ranks and explains by sparse linear trees over TF-IDF, or over features it was trained on."""
+"""LinearModel: ranks by sparse linear trees over TF-IDF, or over features it was trained on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,22 +12,24 @@ from pydantic import Field
 
 from xmtc.core.config import Settings
 from xmtc.core.ensemble import combine
-from xmtc.core.errors import DataError, ModelError
-from xmtc.core.explanation import Explanation
-from xmtc.core.labels import LabelSet, name_cluster
+from xmtc.core.errors import ModelError
+from xmtc.core.labels import LabelSet
 from xmtc.core.model import Documents, check_k, pack_texts
 from xmtc.core.propensity import Propensity
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Details, Manifest, Record, write_folder
 from xmtc.features.clustering import ClusterConfig
-from xmtc.features.tfidf import Tfidf, TfidfConfig, word_shares
-from xmtc.linear.beam import SearchConfig, join_path, search
+from xmtc.features.tfidf import Tfidf, TfidfConfig
+from xmtc.linear.beam import SearchConfig, search
 from xmtc.linear.chunks import LinearTree, TreeShape
 from xmtc.linear.solver import SolverConfig
 from xmtc.linear.tree import TreeConfig
 
+if TYPE_CHECKING:
+    from xmtc.core.explanation import Explanation
+
 METHOD = "linear"
-_WIDTH = 100  # labels that each of several trees puts forward
+WIDTH = 100  # labels that each of several trees puts forward
 
 
 class LinearConfig(Settings):
@@ -76,39 +79,15 @@ class LinearModel:
         check_k(k)
         X = self._features(documents)
         # as many of each tree whatever k is: a label outside a tree's list gets nothing from it, so width matters
-        width = k if len(self.trees) == 1 else max(k, _WIDTH)
+        width = k if len(self.trees) == 1 else max(k, WIDTH)
         found = [search(tree, X, self.config.search, width) for tree in self.trees]
         return (found[0] if len(found) == 1 else combine(found, k)).padded(k)
 
     def explain(self, text: str, label: str) -> Explanation:
-        """Say which words of a text pushed a label up or down, and how its path through the first tree scored.
+        """Say which words of a text pushed a label up or down, and how its path through the first tree scored."""
+        from xmtc.methods.linear.explanation import explain
 
-        A word's weight is its TF-IDF value times its weights in the classifiers on the path, added up over levels and
-        averaged over trees.
-        """
-        if self.tfidf is None:
-            raise ModelError("this model was trained on features, not texts: it cannot explain words")
-        entry = self.labels.find(label)
-        if entry >= self.labels.n_labels:
-            raise DataError(f"label {label!r} has no training document, so the model never gives it")
-        X = self.tfidf.transform([text])
-        push = np.zeros(X.shape[1] + 1, dtype=np.float64)
-        scores = []
-        for tree in self.trees:
-            raw = []
-            for node in tree.path(entry):
-                raw.append(tree.score(node, X))
-                features, weights = tree.weights_of(node)
-                if self.config.search.combiner != "noop" or node == tree.path(entry)[-1]:
-                    push[features] += weights / len(self.trees)
-            scores.append(join_path(raw, self.config.search))
-        return Explanation(
-            label=self.labels.ids[entry],
-            score=self._ranked(text, entry, float(np.mean(scores))),
-            method=METHOD,
-            spans=word_shares(self.tfidf, text, push),
-            path=self._path(X, entry),
-        )
+        return explain(self, text, label)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write the model folder, whole or not at all."""
@@ -121,7 +100,7 @@ class LinearModel:
             out.manifest(self.manifest)
 
     def _features(self, documents: Documents) -> sp.csr_matrix:
-        n_features = self.trees[0].n_features
+        n_features = self.trees[0].shape.n_features
         if self.tfidf is not None:
             return self.tfidf.transform(pack_texts(documents))
         if not sp.issparse(documents):
@@ -134,18 +113,3 @@ class LinearModel:
         X = sp.csr_matrix(documents)
         X.sort_indices()
         return X
-
-    def _ranked(self, text: str, entry: int, otherwise: float) -> float:
-        """The score that ranking gives a label; a label that no tree's beam reaches scores by its path alone."""
-        ranking = self.rank([text], min(_WIDTH, self.labels.n_labels))
-        found = ranking.scores[0][ranking.labels[0] == entry]
-        return float(found[0]) if len(found) else otherwise
-
-    def _path(self, X: sp.csr_matrix, entry: int) -> tuple[tuple[str, float], ...]:
-        """(cluster, raw score) down the first tree; a cluster is named by its most frequent labels."""
-        tree = self.trees[0]
-        steps = []
-        for node in tree.path(entry):
-            name = name_cluster(self.labels, tree.labels_below(node))
-            steps.append((name, tree.score(node, X)))
-        return tuple(steps)

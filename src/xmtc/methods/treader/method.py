@@ -24,7 +24,7 @@ from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader
 from xmtc.core.texts import Texts
 from xmtc.features.label_vectors import pifa
-from xmtc.features.tfidf import fit_tfidf
+from xmtc.features.tfidf import fit_tfidf_once
 from xmtc.features.words import UNKNOWN, Words, word_vectors
 from xmtc.methods.treader.model import TaughtModel
 from xmtc.methods.treader.network import TreaderConfig, TreaderDetails, TreaderNetwork
@@ -131,7 +131,7 @@ def _read_descriptions(ready: Prepared[TreaderConfig], config: TreaderConfig) ->
     m, corpus = config.reader.description_words, ready.corpus
 
     def top_words(labels: NDArray[np.int64]) -> list[str]:
-        tfidf, X = fit_tfidf(corpus.texts or (), config.tfidf, ready.progress, cache=True)
+        tfidf, X = fit_tfidf_once(corpus.texts or (), config.tfidf, ready.progress)
         rows = pifa(X, corpus.Y[:, labels].tocsr())
         told = []
         for i in range(len(labels)):
@@ -156,7 +156,7 @@ def _lines(texts: Sequence[str]) -> list[str]:
 def _build_comparer(ready: Prepared[TreaderConfig], config: TreaderConfig) -> Comparer:
     kind = config.neighbours.vectors
     if kind == "tfidf":
-        return ByTfidf(fit_tfidf(ready.corpus.texts or (), config.tfidf, ready.progress, cache=True)[0])
+        return ByTfidf(fit_tfidf_once(ready.corpus.texts or (), config.tfidf, ready.progress)[0])
     if kind == "encoder":
         encoder, tokenizer = load_encoder(config.encoder)
         return ByEncoder(encoder.eval(), tokenizer)

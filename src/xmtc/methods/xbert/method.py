@@ -26,7 +26,7 @@ from xmtc.core.storage import Epoch, FolderReader
 from xmtc.core.texts import Texts
 from xmtc.features.clustering import ClusterConfig, label_tree
 from xmtc.features.label_vectors import pifa
-from xmtc.features.tfidf import Tfidf, TfidfConfig, fit_tfidf
+from xmtc.features.tfidf import Tfidf, TfidfConfig, fit_tfidf_once
 from xmtc.features.words import Words, WordsConfig, fill_vectors, known_vectors
 from xmtc.linear.chunks import LinearTree
 from xmtc.linear.solver import SolverConfig
@@ -206,7 +206,7 @@ class _Run:
         cluster_scorer(sp.csr_matrix((1, self.n_clusters)), config.train.metric)
         check_encoders(kinds, config.cluster, config.encoder)
         self.reader = self._build_reader(texts) if neural else None
-        self.tfidf, self.X = fit_tfidf(texts, config.tfidf, progress, cache=True)
+        self.tfidf, self.X = fit_tfidf_once(texts, config.tfidf, progress)
         encoding = LabelEncoding(labels, texts, self.X, self.Y, config.cluster, config.encoder, progress)
         self.vectors = cache(encoding.vectors)
         if self.reader is not None and dev is not None:

@@ -76,7 +76,8 @@ def train_ranker(
     progress.stage("training the ranker")
     biased = add_bias(X, solver.bias)
     chunks = train_level(biased, level, above.targets, found, negatives, solver, seed, progress)
-    return LinearTree.join(chunks, [n_clusters + level.starts], leaf_labels, 1, X.shape[1], solver.bias)
+    shape = TreeShape(depth=1, n_features=X.shape[1], bias=solver.bias)
+    return LinearTree.join(chunks, [n_clusters + level.starts], leaf_labels, shape)
 
 
 def finish_tree(run: Path | None, stage: str, train: Callable[[], LinearTree]) -> LinearTree:

@@ -83,7 +83,7 @@ def _news(model: LinearModel, tree: LinearTree, revision: Revision) -> News:
             return model.tfidf.transform(corpus.texts if len(rows) == len(corpus) else corpus.texts.take(rows))
         assert corpus.X is not None
         X = corpus.X[rows]
-        shape = (len(rows), tree.n_features)  # files of sparse features need not mention the last ones
+        shape = (len(rows), tree.shape.n_features)  # files of sparse features need not mention the last ones
         return sp.csr_matrix((X.data, X.indices, X.indptr), shape=shape, dtype=np.float32)
 
     if revision.whole:

@@ -16,8 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from xmtc.core.partition import LabelTree
-from xmtc.linear.chunks import Chunk, LinearTree, finish
-from xmtc.linear.solver import Precision
+from xmtc.linear.chunks import Chunk, LinearTree, Precision, make_chunk
 
 Rows = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # as in a chunk
 
@@ -44,7 +43,8 @@ def put_together(levels: list[Level], leaf_labels: NDArray[np.integer], like: Li
     chunks = [chunk._replace(weights=chunk.weights.astype(precision)) for level in levels for chunk in level.chunks]
     sizes = np.concatenate([level.sizes for level in levels])
     starts = [np.ones(1, dtype=np.int64), 1 + np.cumsum(sizes)]
-    return LinearTree.join(chunks, starts, leaf_labels, len(levels), like.n_features, like.bias)
+    shape = like.shape.model_copy(update={"depth": len(levels)})
+    return LinearTree.join(chunks, starts, leaf_labels, shape)
 
 
 def as_label_tree(tree: LinearTree) -> LabelTree:
@@ -179,12 +179,13 @@ def _replace(chunk: Chunk, places: NDArray[np.integer], other: Chunk, n_children
         _rows(chunk), replaced, _rows(other._replace(children=places[other.children].astype(np.int32)))
     )
     precision: Precision = "float16" if chunk.weights.dtype == other.weights.dtype == np.float16 else "float32"
-    return finish(Chunk(features, starts, children, weights), n_children, precision)
+    return make_chunk([(0, Chunk(features, starts, children, weights))], n_children, precision)
 
 
 def _rows(chunk: Chunk) -> Rows:
     """Copies, since numba would compile a kernel for each mixture of arrays that may be written and that may not."""
-    return chunk.features.copy(), chunk.starts.copy(), chunk.children.copy(), chunk.weights.astype(np.float32)
+    children, weights = chunk.children.astype(np.int32), chunk.weights.astype(np.float32)
+    return chunk.features.copy(), chunk.starts.copy(), children, weights
 
 
 @njit(nogil=True, cache=True)
@@ -225,7 +226,7 @@ def _merge(ours: Rows, replaced: NDArray[np.bool_], theirs: Rows) -> Rows:
     return features[:n_rows].copy(), starts[: n_rows + 1].copy(), children[:n].copy(), weights[:n].copy()
 
 
-def _entries(chunk: Chunk) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.floating]]:
+def _entries(chunk: Chunk) -> tuple[NDArray[np.int32], NDArray[np.integer], NDArray[np.floating]]:
     """Feature, child and weight of each entry that is not zero."""
     stored = chunk.weights != 0
     return np.repeat(chunk.features, np.diff(chunk.starts))[stored], chunk.children[stored], chunk.weights[stored]
@@ -238,4 +239,4 @@ def _from_entries(
     firsts = np.flatnonzero(np.diff(features, prepend=-1))
     starts = np.append(firsts, len(features)).astype(np.int64)
     chunk = Chunk(features[firsts], starts, children.astype(np.int32), weights.astype(np.float32))
-    return finish(chunk, n_children, "float16" if weights.dtype == np.float16 else "float32")
+    return make_chunk([(0, chunk)], n_children, "float16" if weights.dtype == np.float16 else "float32")

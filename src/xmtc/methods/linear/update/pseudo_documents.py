@@ -20,14 +20,14 @@ def pseudo_documents(tree: LinearTree) -> sp.csr_matrix:
     first = 0
     for chunk, size in zip(clusters.chunks, clusters.sizes.tolist(), strict=True):
         features = np.repeat(chunk.features, np.diff(chunk.starts))
-        speaks = (chunk.weights > 0) & (features < tree.n_features)  # the bias is no feature
+        speaks = (chunk.weights > 0) & (features < tree.shape.n_features)  # the bias is no feature
         labels.append(tree.leaf_labels[first + chunk.children[speaks]])
         columns.append(features[speaks])
         weights.append(chunk.weights[speaks])
         first += size
     n_labels = len(tree.leaf_labels)
     entries = (np.concatenate(weights), (np.concatenate(labels), np.concatenate(columns)))
-    rows = sp.csr_matrix(entries, shape=(n_labels, tree.n_features), dtype=np.float32)
+    rows = sp.csr_matrix(entries, shape=(n_labels, tree.shape.n_features), dtype=np.float32)
     rows.sort_indices()
     sizes = np.diff(rows.indptr)
     lengths = np.sqrt(np.bincount(np.repeat(np.arange(n_labels), sizes), rows.data.astype(np.float64) ** 2, n_labels))

@@ -92,8 +92,8 @@ def update_trees(
     n_new = news.Y.shape[1] - news.n_known
     branch: LinearTree | None = None
     joining = np.zeros((len(trees), 0), dtype=np.int32)
-    if n_new and (n_new >= training.cluster.size // 2 or trees[0].depth == 1 or not news.whole):
-        branch = _grow_branch(trees[0].depth, news, training, progress)
+    if n_new and (n_new >= training.cluster.size // 2 or trees[0].shape.depth == 1 or not news.whole):
+        branch = _grow_branch(trees[0].shape.depth, news, training, progress)
     elif n_new:
         progress.stage("placing new labels")
         joining = _find_clusters(trees, news, training)
@@ -112,7 +112,7 @@ def update_trees(
         updated = run(partial(graft, branch=branch), updated)
     return Outcome(
         trees=tuple(updated),
-        n_clusters=0 if branch is None or branch.depth == 1 else len(take_apart(branch)[-1].chunks),
+        n_clusters=0 if branch is None or branch.shape.depth == 1 else len(take_apart(branch)[-1].chunks),
         n_refitted=n_refitted,
         n_waiting=n_waiting,
         n_nodes=sum(len(tree.child_starts) - 1 for tree in trees),
