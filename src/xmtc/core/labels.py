@@ -142,6 +142,13 @@ class LabelSet:
         """Turn entries into label ids, leaving out padding (−1)."""
         return [self.ids[entry] for entry in entries if entry >= 0]
 
+    def find_trained(self, label: str) -> int:
+        """Return the entry of a label, by id or name; raise if no training document has it, for no model gives it."""
+        entry = self.find(label)
+        if entry >= self.n_labels:
+            raise DataError(f"label {label!r} has no training document, so the model never gives it")
+        return entry
+
     def find(self, label: str) -> int:
         """Return the entry with this id, name or alternative name, tried in that order, or suggest the nearest."""
         if label in self.position:

@@ -1,1 +1,1 @@
-"""One file a method; none imports another."""
+"""One package per method; none imports another."""

@@ -11,7 +11,6 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import nn
 
-from xmtc.core.errors import DataError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
 from xmtc.core.model import Documents, check_k, pack_texts
@@ -50,9 +49,7 @@ class NeuralModel(Generic[N]):
         """Say which words of a text a label attends to, or pushed it up or down, by gradient × input."""
         from xmtc.neural.explain import explain_words
 
-        entry = self.labels.find(label)
-        if entry >= self.labels.n_labels:
-            raise DataError(f"label {label!r} has no training document, so the model never gives it")
+        entry = self.labels.find_trained(label)
         texts = Texts.pack([text])
         text = texts[0]
         batch = self.read(texts).collate([0]).to(next(self.network.parameters()).device)

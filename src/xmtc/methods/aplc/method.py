@@ -33,7 +33,7 @@ from xmtc.neural.pooling import pool_text
 from xmtc.neural.prepare import NeuralConfig, prepare
 from xmtc.neural.trainer import TrainConfig
 
-METHOD = "aplc"
+NAME = "aplc"
 
 
 class AplcEncoderConfig(EncoderConfig):
@@ -132,7 +132,7 @@ class AplcNetwork(Network):
 class AplcMethod(Method[AplcConfig]):
     """Train and load APLC-XLNet models."""
 
-    name = METHOD
+    name = NAME
     Config = AplcConfig
 
     def train(
@@ -147,7 +147,7 @@ class AplcMethod(Method[AplcConfig]):
     ) -> NeuralModel[AplcNetwork]:
         """Fine-tune an encoder on a corpus; the epoch that ranks dev best is kept."""
         sizes = band_sizes(config.cluster, corpus.labels.n_labels)
-        ready = prepare(METHOD, corpus, config, dev, seed, progress)
+        ready = prepare(NAME, corpus, config, dev, seed, progress)
         ready.announce_plan(_head_size(config, ready.encoder, sizes))
         bands = band_labels(ready.corpus.labels.counts[: ready.labels.n_labels], sizes)
         network = AplcNetwork(ready.encoder, config, bands)

@@ -1,5 +1,5 @@
 """Ensembles: several models as one."""
 
-from xmtc.methods.ensemble.method import METHOD, EnsembleModel, join, load
+from xmtc.methods.ensemble.method import EnsembleModel, join, load
 
-__all__ = ["METHOD", "EnsembleModel", "join", "load"]
+__all__ = ["EnsembleModel", "join", "load"]

@@ -25,7 +25,7 @@ from xmtc.core.propensity import Propensity
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Details, FolderReader, Manifest, write_folder
 
-METHOD = "ensemble"
+NAME = "ensemble"
 _DEPTH = 100  # labels that each member puts forward; the published ensembles join top-100 lists
 
 
@@ -60,7 +60,7 @@ def join(members: Sequence[Model], rule: Rule = "mean", weights: Sequence[float]
         EnsembleConfig, {"rule": rule, "weights": chosen, "propensity": first.config.get("propensity", {})}
     )
     manifest = Manifest(
-        method=METHOD,
+        method=NAME,
         config=settings.model_dump(mode="json", exclude_unset=True),
         seed=first.seed,
         n_labels=labels.n_labels,

@@ -39,7 +39,7 @@ from xmtc.neural.trainer import TrainConfig
 if TYPE_CHECKING:
     from xmtc.methods.lightxml.head import ClusterHead
 
-METHOD = "lightxml"
+NAME = "lightxml"
 Stage = Literal["recall", "rank"]
 _STAGES: tuple[Stage, ...] = ("recall", "rank")
 
@@ -197,7 +197,7 @@ class LightxmlNetwork(Network):
 class LightxmlMethod(Method[LightxmlConfig]):
     """Train and load LightXML models."""
 
-    name = METHOD
+    name = NAME
     Config = LightxmlConfig
 
     def train(
@@ -213,7 +213,7 @@ class LightxmlMethod(Method[LightxmlConfig]):
         """Fine-tune an encoder on a corpus; the epoch that ranks dev best is kept."""
         if config.head.negatives != "dynamic" and config.train.epochs < 2:
             raise ConfigError("train.epochs = 1, but static negatives train recall first, then ranking: set 2 or more")
-        ready = prepare(METHOD, corpus, config, dev, seed, progress)
+        ready = prepare(NAME, corpus, config, dev, seed, progress)
         labels = ready.labels
         _, width = _text_shape(ready.encoder, config)
         large = config.head.mode == "large" or (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from xmtc.core.errors import DataError, ModelError
+from xmtc.core.errors import ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import name_cluster
 from xmtc.features.tfidf import word_shares
 from xmtc.linear.beam import join_path
-from xmtc.methods.linear.model import METHOD, WIDTH, LinearModel
+from xmtc.methods.linear.model import NAME, WIDTH, LinearModel
 
 
 def explain(model: LinearModel, text: str, label: str) -> Explanation:
@@ -20,9 +20,7 @@ def explain(model: LinearModel, text: str, label: str) -> Explanation:
     """
     if model.tfidf is None:
         raise ModelError("this model was trained on features, not texts: it cannot explain words")
-    entry = model.labels.find(label)
-    if entry >= model.labels.n_labels:
-        raise DataError(f"label {label!r} has no training document, so the model never gives it")
+    entry = model.labels.find_trained(label)
     X = model.tfidf.transform([text])
     push = np.zeros(X.shape[1] + 1, dtype=np.float64)
     scores = []
@@ -39,7 +37,7 @@ def explain(model: LinearModel, text: str, label: str) -> Explanation:
     return Explanation(
         label=model.labels.ids[entry],
         score=_ranked(model, text, entry, float(np.mean(scores))),
-        method=METHOD,
+        method=NAME,
         spans=word_shares(model.tfidf, text, push),
         path=tuple(steps),
     )

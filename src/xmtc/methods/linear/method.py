@@ -21,13 +21,13 @@ from xmtc.features.label_vectors import pifa
 from xmtc.features.tfidf import Tfidf, fit_tfidf
 from xmtc.linear.chunks import LinearTree
 from xmtc.linear.tree import train_tree
-from xmtc.methods.linear.model import METHOD, LinearConfig, LinearDetails, LinearModel
+from xmtc.methods.linear.model import NAME, LinearConfig, LinearDetails, LinearModel
 
 
 class LinearMethod(Method[LinearConfig], Updatable[LinearModel]):
     """Train, load and update linear models."""
 
-    name = METHOD
+    name = NAME
     Config = LinearConfig
 
     def train(
@@ -63,7 +63,7 @@ class LinearMethod(Method[LinearConfig], Updatable[LinearModel]):
         details = LinearDetails(
             features=X.shape[1] if tfidf is None else None, trees=[linear_tree.shape for linear_tree in trees]
         )
-        manifest = Manifest.describe(METHOD, config, corpus, seed, details, data.result())
+        manifest = Manifest.describe(NAME, config, corpus, seed, details, data.result())
         return LinearModel(manifest, config, labels, tfidf, tuple(trees))
 
     def load(self, reader: FolderReader) -> LinearModel:

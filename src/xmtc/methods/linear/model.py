@@ -28,7 +28,7 @@ from xmtc.linear.tree import TreeConfig
 if TYPE_CHECKING:
     from xmtc.core.explanation import Explanation
 
-METHOD = "linear"
+NAME = "linear"
 WIDTH = 100  # labels that each of several trees puts forward
 
 

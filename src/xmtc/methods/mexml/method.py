@@ -43,7 +43,7 @@ from xmtc.neural.network import Network
 from xmtc.neural.optimizer import Group, group_by_decay
 from xmtc.neural.prepare import NeuralConfig, prepare
 
-METHOD = "mexml"
+NAME = "mexml"
 _DIVERSITY = 0.01  # α of Eq. 10
 
 
@@ -234,7 +234,7 @@ class MexmlNetwork(Network):
 class MexmlMethod(Method[MexmlConfig]):
     """Train and load ME-XML models."""
 
-    name = METHOD
+    name = NAME
     Config = MexmlConfig
 
     def train(
@@ -248,7 +248,7 @@ class MexmlMethod(Method[MexmlConfig]):
         partial: Path | None = None,
     ) -> NeuralModel[MexmlNetwork]:
         """Fine-tune an encoder and its experts on a corpus; the epoch that ranks dev best is kept."""
-        ready = prepare(METHOD, corpus, config, dev, seed, progress)
+        ready = prepare(NAME, corpus, config, dev, seed, progress)
         head, experts = config.head, [locate_expert(name, ready.encoder.n_layers) for name in config.experts]
         partition = None
         if head.shortlist:

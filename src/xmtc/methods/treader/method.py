@@ -38,13 +38,13 @@ from xmtc.neural.optimizer import Group, group_by_decay
 from xmtc.neural.plan import HeadSize
 from xmtc.neural.prepare import Prepared, prepare
 
-METHOD = "treader"
+NAME = "treader"
 
 
 class TreaderMethod(Method[TreaderConfig]):
     """Train and load TReaderXML models."""
 
-    name = METHOD
+    name = NAME
     Config = TreaderConfig
 
     def train(
@@ -64,7 +64,7 @@ class TreaderMethod(Method[TreaderConfig]):
                 "head.vote = true, but without a teacher (reader.teacher) there is no scope: set one of them"
             )
         read_words = partial_of(_fit_words, config=config, seed=seed, progress=progress)
-        ready = prepare(METHOD, corpus, config, dev, seed, progress, read_words if config.text == "words" else None)
+        ready = prepare(NAME, corpus, config, dev, seed, progress, read_words if config.text == "words" else None)
         teacher, descriptions = None, None
         if config.reader.teacher:
             _tell_hierarchy(ready.labels, config.scope, progress)

@@ -72,7 +72,7 @@ from xmtc.neural.encoder import load_encoder
 from xmtc.neural.prepare import NeuralConfig, begin, identity_of
 from xmtc.neural.trainer import TrainConfig
 
-METHOD = "xbert"
+NAME = "xbert"
 
 
 class XbertTrainConfig(TrainConfig):
@@ -101,7 +101,7 @@ class XbertConfig(NeuralConfig):
 class XbertMethod(Method[XbertConfig]):
     """Train and load X-BERT models."""
 
-    name = METHOD
+    name = NAME
     Config = XbertConfig
 
     def train(
@@ -193,7 +193,7 @@ class _Run:
             progress.say(f"match.loss = bce goes with search.cluster = sigmoid; it is {config.search.cluster}")
         self.config, self.progress, self.partial = config, progress, partial
         labels = corpus.labels
-        self.manifest, corpus = begin(METHOD, corpus, config, dev if neural else None, seed)
+        self.manifest, corpus = begin(NAME, corpus, config, dev if neural else None, seed)
         self.identity = identity_of(self.manifest)
         Checkpoints(partial, self.identity)  # refuses what another run left
         if neural and dev is None:

@@ -235,9 +235,7 @@ class StagedModel:
     def explain(self, text: str, label: str) -> Explanation:
         """Say which words of a text the rankers listen to for a label, on average, and how the label's cluster and the
         label itself score in the first member."""
-        entry = self.labels.find(label)
-        if entry >= self.labels.n_labels:
-            raise DataError(f"label {label!r} has no training document, so the model never gives it")
+        entry = self.labels.find_trained(label)
         X, tokens = self._read(Texts.pack([text]))
         push = np.zeros(X.shape[1], dtype=np.float64)
         path: list[tuple[str, float]] = []
