@@ -102,9 +102,9 @@ def fit(
     """Train `network` in place and return its curve: one entry per epoch, with the loss and the dev score.
 
     dev: documents to choose the best epoch by, and a function from their ranking to a score. partial: folder of
-    checkpoints, gone on from if it holds any of the same `identity`. on_epoch: told the number of each epoch before
-    it begins, and of the one that a resumed run goes on with. skips_parameters: a step may leave parameters out.
-    plateau: how rates fall when dev stands still; they do not without it.
+    checkpoints; training resumes from those of the same `identity`. on_epoch: called with the number of each epoch
+    before it begins, also when training resumes inside it. skips_parameters: a step may leave parameters out.
+    plateau: how rates fall when dev does not improve; without it they do not.
     """
     run = _Run(network, groups, data, config, dev, seed, partial, identity or {}, skips_parameters, plateau, progress)
     state = run.state
