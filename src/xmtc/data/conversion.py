@@ -38,7 +38,7 @@ def convert(
 ) -> Converted:
     """Write a data set to `out`, a new or empty folder, in the layout `to`.
 
-    labels: a labels file or SKOS vocabulary with names and parents of labels, in place of the source's own. language:
+    labels: a labels file or SKOS vocabulary with names and parents of labels instead of the source's own. language:
     which names of a SKOS vocabulary to use. A file becomes the split that its name contains, or else train. What the
     layout cannot hold is left out, and reported in one `DataWarning`.
     """

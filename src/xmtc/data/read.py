@@ -25,7 +25,7 @@ def read_corpus(
 
     path: a folder, a file, or "hf:owner/name", a data set of the Hugging Face hub; docs/DATA.md describes the layouts.
     split: "train", "dev" or "test"; ignored for a file. labels: a labels file or SKOS vocabulary with names and
-    parents of labels, in place of the folder's own. language: which names of a SKOS vocabulary to use, such as "de".
+    parents of labels instead of the folder's own. language: which names of a SKOS vocabulary to use, such as "de".
 
     Documents without labels, empty texts and duplicate ids are kept, and reported in one `DataWarning`. Raises
     `DataError` with file, line and reason if the data cannot be used.

@@ -114,7 +114,7 @@ class RunLog:
         self._board = SummaryWriter(str(path.parent / "tensorboard"), purge_step=upto + 1)
 
     def write(self, *, step: int, **facts: Any) -> None:
-        """Add one line with these facts and the seconds since the run began or was gone on with."""
+        """Add one line with these facts and the seconds since the run began or resumed."""
         if self._file is not None:
             seconds = round(time.monotonic() - self._started, 3)
             self._file.write(json.dumps({"step": step, **facts, "seconds": seconds}) + "\n")

@@ -93,7 +93,7 @@ class DocumentMetric(Metric):
 
     contribution: Callable[[Top], tuple[NDArray[Any], NDArray[Any] | int]]  # gains, and bases or one base for all
     compared: tuple[int, ...] = KS[-1:]  # depths that comparisons of models list
-    title_at_1: str | None = None  # in place of `title`, where that reads badly for one label
+    title_at_1: str | None = None  # instead of `title`, where that reads badly for one label
 
     def key(self, k: int) -> str:
         """Return the key of its value at depth k."""

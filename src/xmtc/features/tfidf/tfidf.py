@@ -1,7 +1,7 @@
 """TF-IDF: texts → sparse rows, the same as scikit-learn's TfidfVectorizer makes, with all cores.
 
 Texts enter; a CSR matrix with L2-normalised float32 rows leaves. Words are runs of two or more letters, digits or
-underscores of any script. Knows no labels and no model folders: `arrays` and `from_arrays` serve whoever stores it.
+underscores of any script. Knows no labels and no model folders: `arrays` and `from_arrays` are for storing it.
 What is computed: docs/CONVENTIONS.md, "TF-IDF".
 """
 
