@@ -324,12 +324,6 @@ class FolderReader:
                 found[path.stem] = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
         return found
 
-    def tensors(self, name: str) -> dict[str, NDArray[Any]]:
-        """Read dense weights."""
-        from safetensors.numpy import load_file
-
-        return dict(load_file(self.folder / f"{name}.safetensors"))
-
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
     """What `model.json` says, after checking it against its own sha256."""
