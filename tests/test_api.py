@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import xmtc
+from xmtc.core import metrics
 from xmtc.core.errors import ConfigError, DataError, ModelError
 
 TEXTS = ["red apple pie", "green pear tart", "red cherry pie", "green apple tart"] * 4
@@ -60,6 +61,28 @@ def test_ensembles_keep_the_propensity_and_one_kind_of_input(corpus, on_texts, o
     assert xmtc.compare({"a": joined, "b": on_texts}, corpus).propensity == {"A": 0.6, "B": 2.6, "N": 16}
     with pytest.raises(ConfigError, match="one kind of input"):
         xmtc.ensemble([on_texts, on_features])
+
+
+def test_models_are_compared_by_the_first_one_s_counts(corpus):
+    # the second model was trained on each document 30 times: by its own counts no label would be rare
+    often = xmtc.Corpus.from_lists(TEXTS * 30, LISTS * 30)
+    first, second = xmtc.train(corpus), xmtc.train(often)
+    found = xmtc.compare({"a": first, "b": second, "again": first}, corpus, all_pairs=True)
+    assert found.propensity["N"] == len(corpus)
+    counts = np.array([first.labels.counts[first.labels.position[label]] for label in second.labels.ids])
+    expected = metrics.evaluate(
+        second.rank(TEXTS, 5), corpus.align(second.labels).Y, second.labels.with_counts(counts), len(corpus)
+    )
+    assert found.values["b"] == expected.metrics
+    assert found.values["a"] == xmtc.evaluate(first, corpus, intervals=False).metrics
+    assert {key: one.difference for key, one in found.pairs["again"]["b"].items()} == {
+        key: found.values["a"][key] - found.values["b"][key] for key in found.values["a"]
+    }
+    swapped = xmtc.compare({"b": second, "a": first}, corpus)
+    assert swapped.values["a"] != found.values["a"]
+    fewer = xmtc.train(xmtc.Corpus.from_lists(TEXTS[:2], LISTS[:2]))  # truth "known" is what the first model knows
+    known = xmtc.compare({"all": first, "fewer": fewer}, corpus, "known")
+    assert known.n == len(corpus)
 
 
 def test_narrower_features_are_widened_and_other_inputs_refused(on_features, on_texts, corpus):

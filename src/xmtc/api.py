@@ -215,32 +215,39 @@ def compare(
     truth: metrics.TruthMode = "all",
     propensity: Propensity | None = None,
     *,
+    all_pairs: bool = False,
     rankings: Mapping[str, Ranking] | None = None,
     progress: Progress = SILENT,
 ) -> metrics.Comparison:
     """Compare named models on one corpus with the first of them, by a paired bootstrap over documents.
 
-    rankings: what `rank_corpus` gave for this corpus, by model, five labels deep or more, where they are known already.
+    Frequency bins, propensities and, with truth "known", the labels that count come from the first model's training
+    data for all models: models trained on other documents are judged by the same labels. all_pairs: also compare every
+    model with each one before it. rankings: what `rank_corpus` gave for this corpus, by model, five labels deep or
+    more, where they are known already.
     """
     from xmtc.core import metrics
 
     if not models:
         raise ConfigError("a comparison needs two models or more; got 0")
     first = next(iter(models.values()))
-    used = propensity or _propensity(first)  # one for all, or their scores would not be comparable
+    n_documents = first.manifest.n_documents
+    used = propensity or _propensity(first)
+    counts = dict(zip(first.labels.ids, first.labels.counts.tolist(), strict=True))
     found = {}
     for name, model in models.items():
         aligned = corpus.align(model.labels)
         found[name] = metrics.collect(
             rank_corpus(model, corpus, 5, progress) if rankings is None else rankings[name],
             aligned.Y,
-            aligned.labels,
-            model.manifest.n_documents,
+            aligned.labels.with_counts([counts.get(label, 0) for label in aligned.labels.ids]),
+            n_documents,
             mode=truth,
             propensity=used,
         )
     progress.stage("scoring")
-    return replace(metrics.compare(found), propensity={"A": used.A, "B": used.B, "N": first.manifest.n_documents})
+    compared = metrics.compare(found, all_pairs=all_pairs)
+    return replace(compared, propensity={"A": used.A, "B": used.B, "N": n_documents})
 
 
 def ensemble(

@@ -158,6 +158,20 @@ def test_comparison_json(two):
     )
 
 
+def test_all_pairs_say_of_two_models_what_comparing_these_two_says(two):
+    case, better = two
+    truth, lists, counts = case
+    shorter = (truth, [ranked[:2] for ranked in lists], counts)
+    all_three = {"a": statistics(case), "b": statistics(better), "c": statistics(shorter)}
+    found = compare(all_three, all_pairs=True)
+    alone = compare({"b": all_three["b"], "c": all_three["c"]})
+    assert found.pairs == {"c": {"b": alone.differences["c"]}}
+    assert found.differences == compare(all_three).differences
+    parsed = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert list(parsed["models"][2]["pairs"]) == ["b"]
+    assert "pairs" not in compare(all_three).to_json()["models"][2]
+
+
 def test_mistakes_are_one_line(two):
     case, better = two
     with pytest.raises(ConfigError, match="two models or more; got 1"):

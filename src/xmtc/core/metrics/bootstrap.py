@@ -11,7 +11,7 @@ an interval is moved by the resamples' bias, their mean less the value; for aver
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -63,6 +63,8 @@ class Comparison:
     values: dict[str, dict[str, float]]  # model → score → value
     differences: dict[str, dict[str, Difference]]  # model (all but the first) → score → difference to the first
     propensity: dict[str, float] | None = None  # A, B, N of PSP@k
+    # model → each model before it, but the first → score → difference; empty unless all pairs were asked for
+    pairs: dict[str, dict[str, dict[str, Difference]]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as one object of plain numbers, lists and mappings."""
@@ -74,25 +76,37 @@ class Comparison:
                 {
                     "model": model,
                     "metrics": self.values[model],
-                    "differences": {
-                        name: {
-                            "difference": found.difference,
-                            "relative": found.relative,
-                            "interval": [found.low, found.high],
-                            "decided": found.decided,
-                        }
-                        for name, found in self.differences.get(model, {}).items()
-                    },
+                    "differences": _as_json(self.differences.get(model, {})),
+                    **(
+                        {"pairs": {other: _as_json(found) for other, found in self.pairs.get(model, {}).items()}}
+                        if self.pairs
+                        else {}
+                    ),
                 }
                 for model in self.models
             ],
         }
 
 
-def compare(models: Mapping[str, Weighable], resamples: int = RESAMPLES, seed: int = 0) -> Comparison:
+def _as_json(differences: Mapping[str, Difference]) -> dict[str, dict[str, Any]]:
+    return {
+        name: {
+            "difference": found.difference,
+            "relative": found.relative,
+            "interval": [found.low, found.high],
+            "decided": found.decided,
+        }
+        for name, found in differences.items()
+    }
+
+
+def compare(
+    models: Mapping[str, Weighable], resamples: int = RESAMPLES, seed: int = 0, *, all_pairs: bool = False
+) -> Comparison:
     """Compare models with the first of them, on the same resamples of the same documents (a paired bootstrap).
 
-    `models` maps each name to what `xmtc.core.metrics.collect` gathered from its ranking.
+    `models` maps each name to what `xmtc.core.metrics.collect` gathered from its ranking. all_pairs: also compare each
+    model with those between it and the first.
     """
     if len(models) < 2:
         raise ConfigError(f"a comparison needs two models or more; got {len(models)}")
@@ -107,16 +121,22 @@ def compare(models: Mapping[str, Weighable], resamples: int = RESAMPLES, seed: i
             )
     names, n = models[first].names, len(models[first].documents)
     values = {model: point(models[model]) for model in models}
-    drawn = _resample(list(models.values()), resamples, seed)
-    differences = {}
-    for i, model in enumerate(others, start=1):
-        gaps = np.array([values[model][name] - values[first][name] for name in names])
-        low, high = _interval(drawn[i] - drawn[0], gaps)
-        differences[model] = {
-            name: _difference(values[model][name], values[first][name], float(low[j]), float(high[j]))
+    drawn = dict(zip(models, _resample(list(models.values()), resamples, seed), strict=True))
+
+    def differences(model: str, other: str) -> dict[str, Difference]:
+        gaps = np.array([values[model][name] - values[other][name] for name in names])
+        low, high = _interval(drawn[model] - drawn[other], gaps)
+        return {
+            name: _difference(values[model][name], values[other][name], float(low[j]), float(high[j]))
             for j, name in enumerate(names)
         }
-    return Comparison(tuple(models), n, values, differences)
+
+    pairs = {}
+    if all_pairs:
+        pairs = {
+            model: {other: differences(model, other) for other in others[:i]} for i, model in enumerate(others) if i
+        }
+    return Comparison(tuple(models), n, values, {model: differences(model, first) for model in others}, pairs=pairs)
 
 
 def point(model: Weighable) -> dict[str, float]:
