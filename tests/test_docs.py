@@ -24,6 +24,7 @@ CONVENTIONS = [
     "Formats",
     "TF-IDF",
     "Label vectors",
+    "Pooling",
     "Clustering",
     "Solver",
     "Score combination",

@@ -20,7 +20,7 @@ _SHARED: dict[str, Any] = {
         "layers": _LAYERS,
         "max_length": _TOKENS,
         "freeze_words": True,
-        "mean": True,
+        "pool": "cls+mean",
         "dropout": 0.0,
     },
     "head": {"initial_bias": -6.0},

@@ -64,8 +64,8 @@ STUDY = Study(
         _light("dynamic", "D: dynamic negatives", _LARGE, {"head": {"negatives": "dynamic"}}),
         _light("static-own", "BS: static, an encoder for each stage", _LARGE, {"head": {"negatives": "static-own"}}),
         _light("static", "S: static, one frozen encoder", _LARGE, {"head": {"negatives": "static"}}),
-        _light("cls-5", "[CLS] of the last five layers", _SMALL, {"encoder": {"cls_layers": 5}}),
-        _light("cls-1", "[CLS] of the last layer", _SMALL, {"encoder": {"cls_layers": 1}}),
+        _light("cls-5", "[CLS] of the last five layers", _SMALL, {"encoder": {"pool": "cls5"}}),
+        _light("cls-1", "[CLS] of the last layer", _SMALL, {"encoder": {"pool": "cls"}}),
         Arm("linear", "xmtc's linear trees, default settings", "linear", {}),
     ),
     claims=(

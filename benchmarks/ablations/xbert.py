@@ -17,7 +17,7 @@ _XTTENTION_EPOCHS = 6
 _PRECISIONS = ("P@1", "P@3", "P@5")
 _BOTH_STAGES = (*(f"matching {figure}" for figure in _PRECISIONS), *_PRECISIONS)
 _SHARED: dict[str, Any] = {
-    "encoder": {"name": "minilm", "layers": _LAYERS, "max_length": _TOKENS, "freeze_words": True, "mean": True},
+    "encoder": {"name": "minilm", "layers": _LAYERS, "max_length": _TOKENS, "freeze_words": True, "pool": "cls+mean"},
     "cluster": {"count": 96},  # of some fifty labels each
     "match": {"initial_bias": -1.0},
 }

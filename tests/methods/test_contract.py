@@ -23,7 +23,7 @@ METHODS = {
 
 # the same for encoders: a tiny one of each family, with one layer over all labels and with clusters
 TINY = {
-    "encoder": {"max_length": 64, "dropout": 0, "mean": True, "lowercase": True},
+    "encoder": {"max_length": 64, "dropout": 0, "pool": "default+mean", "lowercase": True},
     "head": {"dropout": 0, "bottleneck": 64, "shortlist": 3, "initial_bias": -2},
     "cluster": {"size": 4},
     "tfidf": {"min_df": 1},

@@ -73,7 +73,7 @@ def test_cls_is_found(family: str, folder_of: Folders) -> None:
     encoded = encoder(batch.ids, batch.mask)
     rows = torch.arange(len(TEXTS))
     assert (batch.ids[rows, encoded.cls] == tokenizer.inner.cls_token_id).all()
-    assert torch.equal(pool_text(encoded, [2]), encoded.states[2][rows, encoded.cls])
+    assert torch.equal(pool_text(encoded, [("cls", 2)]), encoded.states[2][rows, encoded.cls])
     assert (encoded.cls == batch.ids.shape[1] - 1).all() if family == "xlnet" else (encoded.cls == 0).all()
 
 

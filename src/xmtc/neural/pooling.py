@@ -1,21 +1,100 @@
-"""Pooling: from all layers' states to one vector a text."""
+"""Pooling: from all layers' states to one vector per text, as `encoder.pool` says.
+
+A pool is written as parts joined by "+", each one [CLS] or the mean over the tokens: `cls` and `mean` of the last
+layer, `cls5` and `mean5` of the last five layers, the last first, side by side. Knows no method: each has a default.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
+from pydantic import Field, field_validator, model_validator
 from torch import Tensor
 
-from xmtc.neural.encoder import Encoded
+from xmtc.core.errors import ConfigError
+from xmtc.neural.encoder import Encoded, Encoder, EncoderConfig
+
+Kind = Literal["cls", "mean"]
+_PART = re.compile(r"(cls|mean)([1-9]\d*)?|default")
 
 
-def pool_text(encoded: Encoded, cls: Iterable[int] = (-1,), mean: Iterable[int] = ()) -> Tensor:
-    """Concatenate [CLS] of the layers `cls` and the mean over the tokens of the layers `mean`: (B, n·d)."""
+class PooledEncoderConfig(EncoderConfig):
+    """The encoder, and what a text's vector takes from it."""
+
+    pool: str | None = Field(
+        None,
+        description="the text's vector: parts joined by +, each cls or mean (of the last layer), clsN or meanN (of the "
+        "last N layers), or default, the method's own; such as mean5+cls. None: default",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _convert_old_keys(cls, given: Any) -> Any:
+        """Turn `mean` and `cls_layers` into `pool`: models saved before there was a pool have these, and must load."""
+        if not isinstance(given, dict) or not {"mean", "cls_layers"} & given.keys():
+            return given
+        new = {key: value for key, value in given.items() if key not in ("mean", "cls_layers")}
+        if new.get("pool") is not None:
+            raise ConfigError("encoder.mean and encoder.cls_layers are older words for encoder.pool: set only that")
+        n_cls, mean = given.get("cls_layers"), given.get("mean")
+        if n_cls is not None or mean:
+            new["pool"] = ("default" if n_cls is None else f"cls{n_cls}") + ("+mean" if mean else "")
+        return new
+
+    @field_validator("pool")
+    @classmethod
+    def _check_parts(cls, pool: str | None) -> str | None:
+        for part in [] if pool is None else pool.split("+"):
+            if _PART.fullmatch(part) is None:
+                raise ConfigError(
+                    f"encoder.pool = {pool}: {part!r} is not a part of a pool; join cls, mean, clsN, meanN (the last N "
+                    "layers) or default by +, such as mean5+cls"
+                )
+        return pool
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Which states of an encoder stand side by side in a text's vector; layer −1 is the last."""
+
+    parts: tuple[tuple[Kind, int], ...]
+    width: int  # of the vector
+
+    def at(self, layers: Sequence[int]) -> list[tuple[Kind, int]]:
+        """Return what is read if other layers take the place of the last."""
+        return [(kind, layer) for kind, _ in self.parts for layer in layers]
+
+
+def read_pool(config: PooledEncoderConfig, encoder: Encoder, default: str) -> Pool:
+    """Return what the settings read of this encoder; raise ConfigError for layers that it does not have.
+
+    default: the method's own pool.
+    """
+    written = "+".join(default if part == "default" else part for part in (config.pool or "default").split("+"))
+    parts: list[tuple[Kind, int]] = []
+    for part in written.split("+"):
+        kind: Kind = "cls" if part.startswith("cls") else "mean"
+        n_layers = int(part.removeprefix(kind) or 1)
+        if n_layers > encoder.n_layers:
+            raise ConfigError(f"encoder.pool = {written}: {part} reads {n_layers} layers, of {encoder.n_layers}")
+        parts += [(kind, -1 - i) for i in range(n_layers)]
+    if len(set(parts)) < len(parts):
+        raise ConfigError(f"encoder.pool = {written} reads a layer twice: leave one of the parts out")
+    return Pool(tuple(parts), len(parts) * encoder.width)
+
+
+def pool_text(encoded: Encoded, parts: Iterable[tuple[Kind, int]] = (("cls", -1),)) -> Tensor:
+    """Concatenate [CLS] or the mean over the tokens, part by part of (kind, layer): (B, n·d)."""
     rows = torch.arange(len(encoded.cls), device=encoded.cls.device)
-    parts = [encoded.states[layer][rows, encoded.cls] for layer in cls]
-    parts += [masked_mean(encoded, layer) for layer in mean]
-    return torch.cat(parts, dim=1)
+    vectors = [
+        encoded.states[layer][rows, encoded.cls] if kind == "cls" else masked_mean(encoded, layer)
+        for kind, layer in parts
+    ]
+    return torch.cat(vectors, dim=1)
 
 
 def masked_mean(encoded: Encoded, layer: int = -1) -> Tensor:

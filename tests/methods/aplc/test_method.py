@@ -121,7 +121,7 @@ def test_padding_changes_nothing(encoders, family):
 
 
 def test_mean_and_width(encoders):
-    network, batch, tokens = network_and_batch(settings(encoders, encoder={"mean": True}, head={"width": 10}))
+    network, batch, tokens = network_and_batch(settings(encoders, encoder={"pool": "cls+mean"}, head={"width": 10}))
     assert (network.hidden.in_features, network.hidden.out_features) == (2 * WIDTH, 10)
     ids = torch.from_numpy(np.array(tokens[1], dtype=np.int64)).unsqueeze(0)
     last = network.encoder(ids, torch.ones_like(ids, dtype=torch.bool)).states[-1][0]
@@ -322,6 +322,6 @@ def test_published_recipes(name, kind):
 def test_cpu_recipes(name):
     _, config = xmtc.api.read_settings(recipe=f"aplc/{name}-cpu")
     _, other = xmtc.api.read_settings(recipe=f"lightxml/{name}-cpu")
-    assert (config.encoder.name, config.encoder.mean, config.encoder.freeze_words) == ("minilm", True, True)
+    assert (config.encoder.name, config.encoder.pool, config.encoder.freeze_words) == ("minilm", "cls+mean", True)
     assert config.encoder.max_length == other.encoder.max_length
     assert config.train.schedule == "slanted"

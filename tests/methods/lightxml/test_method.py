@@ -70,7 +70,7 @@ def naive_text(network, encoder, tokens, cls_place):
     for i in range(len(tokens)):
         ids = torch.from_numpy(np.array(tokens[i], dtype=np.int64)).unsqueeze(0)
         states = encoder(ids, torch.ones_like(ids, dtype=torch.bool)).states
-        rows.append(torch.cat([states[-1 - layer][0, cls_place] for layer in range(network.n_cls)]).tolist())
+        rows.append(torch.cat([states[-1 - layer][0, cls_place] for layer in range(LAYERS)]).tolist())
     return rows
 
 
@@ -206,14 +206,14 @@ def test_bottleneck_sigmoid(encoders):
 
 
 def test_mean_pooling_and_layers(encoders):
-    config = settings(encoders, encoder={"mean": True, "cls_layers": 1}, head={"mode": "small"})
+    config = settings(encoders, encoder={"pool": "cls+mean"}, head={"mode": "small"})
     network, batch, tokens = network_and_batch(config)
-    assert (network.n_cls, network.width) == (1, 2 * WIDTH)
+    assert network.width == 2 * WIDTH
     ids = torch.from_numpy(np.array(tokens[1], dtype=np.int64)).unsqueeze(0)
     last = network.encoder(ids, torch.ones_like(ids, dtype=torch.bool)).states[-1][0]
     expected = torch.cat([last[0], last.mean(0)])
     torch.testing.assert_close(network._text(network.encoder, batch)[1], expected, rtol=1e-5, atol=1e-6)
-    assert lightxml.LightxmlNetwork(network.encoder, settings(encoders), 7, None).n_cls == LAYERS
+    assert lightxml.LightxmlNetwork(network.encoder, settings(encoders), 7, None).width == LAYERS * WIDTH
 
 
 def test_reference_reads_the_first_token_and_repeats_the_last_candidate(encoders):
@@ -365,10 +365,21 @@ def test_says_what_it_takes_and_refuses_what_cannot_fit(encoders, monkeypatch):
         xmtc.train(small_corpus(), "lightxml", settings(encoders))
 
 
+def test_a_folder_with_older_settings_loads(encoders, tmp_path):
+    """Before `encoder.pool`, folders said `mean` and `cls_layers`."""
+    model = xmtc.train(small_corpus(), "lightxml", settings(encoders, encoder={"pool": "cls2+mean"}))
+    older = {key: value for key, value in model.manifest.config["encoder"].items() if key != "pool"}
+    config = {**model.manifest.config, "encoder": {**older, "mean": True, "cls_layers": None}}
+    replace(model, manifest=replace(model.manifest, config=config)).save(tmp_path / "older")
+    found, wanted = (each.rank(TEXTS, 7) for each in (xmtc.load(tmp_path / "older"), model))
+    assert found.scores.tobytes() == wanted.scores.tobytes()
+    assert found.labels.tobytes() == wanted.labels.tobytes()
+
+
 def test_refusals(encoders):
     corpus = small_corpus()
-    with pytest.raises(ConfigError, match=r"encoder\.cls_layers = 3, but the encoder has 2 layers"):
-        xmtc.train(corpus, "lightxml", settings(encoders, encoder={"cls_layers": 3}))
+    with pytest.raises(ConfigError, match=r"encoder\.pool = cls3: cls3 reads 3 layers, of 2"):
+        xmtc.train(corpus, "lightxml", settings(encoders, encoder={"pool": "cls3"}))
     with pytest.raises(ConfigError, match=r"train.epochs = 1, but static negatives train recall first"):
         xmtc.train(corpus, "lightxml", settings(encoders, head={"negatives": "static"}, train={"epochs": 1}))
     features = replace(corpus, texts=None, X=sp.csr_matrix(np.eye(24, dtype=np.float32)))

@@ -21,6 +21,7 @@ from xmtc.methods.mexml.experts import (
 )
 from xmtc.methods.mexml.label_attention import LabelAttention, start_from_names
 from xmtc.neural.encoder import Encoded, EncoderConfig, load_encoder
+from xmtc.neural.pooling import Pool
 
 B, T, L, WIDTH, HIDDEN = 4, 7, 11, 6, 5
 LENGTHS = [7, 3, 1, 5]
@@ -161,7 +162,7 @@ def test_far_scores_stay_finite() -> None:
 
 def test_document_expert_number_by_number() -> None:
     torch.manual_seed(1)
-    made, given = DocumentExpert(WIDTH, L, (2, 1), 0.5, -4.0).double().eval(), encoded(left=True)
+    made, given = DocumentExpert(WIDTH, L, [("cls", 2), ("cls", 1)], 0.5, -4.0).double().eval(), encoded(left=True)
     assert (made.output.bias == -4).all()
     logits = made(given)
     for i in range(B):
@@ -182,7 +183,8 @@ def test_document_expert_number_by_number() -> None:
 
 def test_document_expert_reads_the_mean_of_the_words_too() -> None:
     torch.manual_seed(1)
-    made, given = DocumentExpert(WIDTH, L, (2, 1), 0.0, 0.0, mean=True).double(), encoded()
+    pool = Pool((("cls", -1), ("mean", -1)), 2 * WIDTH)
+    made, given = DocumentExpert(WIDTH, L, pool.at((2, 1)), 0.0, 0.0).double(), encoded()
     for i in range(B):
         parts = [given.states[layer][i, 0] for layer in (2, 1)]
         parts += [given.states[layer][i, : LENGTHS[i]].mean(0) for layer in (2, 1)]

@@ -80,7 +80,7 @@ def naive_logits(network, tokens, cls_place):
 
 def naive_expert(expert, states, cls_place):
     if not hasattr(expert, "queries"):
-        text = [x for layer in expert.layers for x in states[layer][cls_place].tolist()]
+        text = [x for _, layer in expert.parts for x in states[layer][cls_place].tolist()]
         return linear(expert.output, [math.tanh(x) for x in linear(expert.hidden, text)])
     words, logits = states[expert.layer].tolist(), []
     for query in expert.queries.tolist():
@@ -427,6 +427,10 @@ def test_refusals(encoders):
         (
             {"experts": ["D-1"], "loss": {"diversity": 0.01}},
             r"loss\.diversity = 0\.01, but one expert has none to differ from: set 0",
+        ),
+        (
+            {"encoder": {"pool": "mean2"}},
+            r"encoder\.pool = mean2, but document experts read one layer each, which `experts` names: set cls, mean or",
         ),
         ({"loss": {"diversity_from": 2}}, r"loss\.diversity_from = 2, but the last of 2 epochs is 1"),
     ):

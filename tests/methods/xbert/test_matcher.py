@@ -25,7 +25,8 @@ from xmtc.methods.xbert.matcher_training import cluster_scorer
 from xmtc.methods.xbert.matching import transform_scores
 from xmtc.methods.xbert.xttention import Xttention, XttentionConfig
 from xmtc.neural.batches import Inputs
-from xmtc.neural.encoder import EncoderConfig, load_encoder
+from xmtc.neural.encoder import load_encoder
+from xmtc.neural.pooling import PooledEncoderConfig
 
 TARGETS = sp.csr_matrix(
     np.array([[1, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 0, 0], [0, 0, 0, 1]], np.float32)
@@ -41,9 +42,11 @@ def case(request, folder_of):
         body = Xttention(len(words), 8, XttentionConfig(hidden=4, attention=4, rows=2, mlp=6))
         tokens = tokenize(TEXTS, words)
     else:
-        encoder, tokenizer = load_encoder(EncoderConfig(name=str(folder_of(request.param)), max_length=16))
+        pool = "cls+mean" if request.param == "bert" else None
+        config = PooledEncoderConfig(name=str(folder_of(request.param)), max_length=16, pool=pool)
+        encoder, tokenizer = load_encoder(config)
         torch.manual_seed(1)
-        body = PooledEncoder(encoder, mean=request.param == "bert")
+        body = PooledEncoder(encoder, config)
         tokens = tokenize(TEXTS, tokenizer)
 
     def build(loss, **settings):

@@ -24,22 +24,16 @@ from xmtc.core.storage import Details, FolderReader
 from xmtc.methods.aplc.head import AplcHead, count_parameters, tail_widths
 from xmtc.neural.batches import Batch
 from xmtc.neural.dropout import Dropout
-from xmtc.neural.encoder import Encoder, EncoderConfig, restore_encoder
+from xmtc.neural.encoder import Encoder, restore_encoder
 from xmtc.neural.model import NeuralModel, load_weights, read_partition
 from xmtc.neural.network import Network
 from xmtc.neural.optimizer import Group, Schedule, group_by_decay
 from xmtc.neural.plan import HeadSize
-from xmtc.neural.pooling import pool_text
+from xmtc.neural.pooling import Pool, PooledEncoderConfig, pool_text, read_pool
 from xmtc.neural.prepare import NeuralConfig, prepare
 from xmtc.neural.trainer import TrainConfig
 
 NAME = "aplc"
-
-
-class AplcEncoderConfig(EncoderConfig):
-    """The encoder, and what is taken from it."""
-
-    mean: bool = Field(False, description="read the mean of the last layer too")
 
 
 class HeadConfig(Settings):
@@ -80,7 +74,7 @@ class RateConfig(Settings):
 class AplcConfig(NeuralConfig):
     """Settings of APLC-XLNet."""
 
-    encoder: AplcEncoderConfig = Field(default_factory=AplcEncoderConfig)
+    encoder: PooledEncoderConfig = Field(default_factory=PooledEncoderConfig)
     head: HeadConfig = Field(default_factory=HeadConfig)
     cluster: BandConfig = Field(default_factory=BandConfig)
     loss: Literal["repo", "paper"] = Field("repo", description="as the authors' code has it, or Eq. 5")
@@ -101,8 +95,8 @@ class AplcNetwork(Network):
         super().__init__()
         head = config.head
         self.encoder = encoder
-        self.mean = config.encoder.mean
-        self.hidden = nn.Linear(_text_width(encoder, config), _hidden_width(encoder, config))
+        self.pool = _pool(encoder, config)
+        self.hidden = nn.Linear(self.pool.width, _hidden_width(encoder, config))
         nn.init.normal_(self.hidden.weight, std=0.02)
         nn.init.zeros_(self.hidden.bias)
         self.dropout = Dropout(head.dropout)
@@ -124,7 +118,7 @@ class AplcNetwork(Network):
 
     def _hidden(self, batch: Batch) -> Tensor:
         """(B, d_h): the hidden layer's view of the texts (sections 3.1 and 3.2)."""
-        text = pool_text(self.encoder(batch.ids, batch.mask), mean=(-1,) if self.mean else ())
+        text = pool_text(self.encoder(batch.ids, batch.mask), self.pool.parts)
         hidden: Tensor = self.dropout(self.hidden(text).tanh())
         return hidden
 
@@ -219,8 +213,9 @@ def _check_proportions(proportions: list[float], n_labels: int) -> list[int]:
     return ends
 
 
-def _text_width(encoder: Encoder, config: AplcConfig) -> int:
-    return encoder.width * (1 + config.encoder.mean)
+def _pool(encoder: Encoder, config: AplcConfig) -> Pool:
+    """What makes a text's vector; the paper's is [CLS]."""
+    return read_pool(config.encoder, encoder, default="cls")
 
 
 def _hidden_width(encoder: Encoder, config: AplcConfig) -> int:
@@ -235,7 +230,7 @@ def _head_size(config: AplcConfig, encoder: Encoder, sizes: list[int]) -> HeadSi
             f"tail {len(narrow)} would be {narrow[-1]} wide, for head.width is {width} and head.q is "
             f"{config.head.q:g}: lower head.q, raise head.width, or cut fewer tails"
         )
-    hidden = (_text_width(encoder, config) + 1) * width
+    hidden = (_pool(encoder, config).width + 1) * width
     return HeadSize(
         dense=hidden + count_parameters(width, sizes, config.head.q, config.head.bare),
         table=0,

@@ -26,13 +26,13 @@ from xmtc.features.label_clusters import LabelClusterConfig, cluster_labels
 from xmtc.features.tfidf import TfidfConfig
 from xmtc.neural.batches import Batch
 from xmtc.neural.dropout import Dropout
-from xmtc.neural.encoder import Encoder, EncoderConfig, restore_encoder
+from xmtc.neural.encoder import Encoder, restore_encoder
 from xmtc.neural.heads import FlatHead
 from xmtc.neural.model import NeuralModel, load_weights, read_partition
 from xmtc.neural.network import Network
 from xmtc.neural.optimizer import Group, Schedule, group_by_decay
 from xmtc.neural.plan import HeadSize
-from xmtc.neural.pooling import pool_text
+from xmtc.neural.pooling import Pool, PooledEncoderConfig, pool_text, read_pool
 from xmtc.neural.prepare import NeuralConfig, Prepared, prepare
 from xmtc.neural.trainer import TrainConfig
 
@@ -42,13 +42,6 @@ if TYPE_CHECKING:
 NAME = "lightxml"
 Stage = Literal["recall", "rank"]
 _STAGES: tuple[Stage, ...] = ("recall", "rank")
-
-
-class LightEncoderConfig(EncoderConfig):
-    """The encoder, and what is taken from it."""
-
-    cls_layers: int | None = Field(None, ge=1, description="last layers whose [CLS] is read; None: five, or all")
-    mean: bool = Field(False, description="read the mean of the last layer too")
 
 
 class HeadConfig(Settings):
@@ -87,7 +80,7 @@ class RateConfig(Settings):
 class LightxmlConfig(NeuralConfig):
     """Settings of LightXML."""
 
-    encoder: LightEncoderConfig = Field(default_factory=LightEncoderConfig)
+    encoder: PooledEncoderConfig = Field(default_factory=PooledEncoderConfig)
     head: HeadConfig = Field(default_factory=HeadConfig)
     cluster: LabelClusterConfig = Field(default_factory=LabelClusterConfig)
     tfidf: TfidfConfig = Field(default_factory=TfidfConfig)
@@ -112,8 +105,8 @@ class LightxmlNetwork(Network):
     def __init__(self, encoder: Encoder, config: LightxmlConfig, n_labels: int, partition: Partition | None) -> None:
         super().__init__()
         self.encoder = encoder
-        self.n_cls, self.width = _text_shape(encoder, config)
-        self.mean = config.encoder.mean
+        self.pool = _pool(encoder, config)
+        self.width = self.pool.width
         self.reference = config.reference
         self.dropout = Dropout(config.head.dropout)
         self.stage: Stage | None = None
@@ -187,11 +180,11 @@ class LightxmlNetwork(Network):
         return text
 
     def _text(self, encoder: Encoder, batch: Batch) -> Tensor:
-        """(B, width): e of the paper, the last layer first, and the mean where it is asked for."""
+        """(B, width): e of the paper, [CLS] of the last five layers, or what `encoder.pool` says."""
         encoded = encoder(batch.ids, batch.mask)
         if self.reference:
             encoded = encoded._replace(cls=batch.mask.int().argmax(1))
-        return pool_text(encoded, range(-1, -1 - self.n_cls, -1), (-1,) if self.mean else ())
+        return pool_text(encoded, self.pool.parts)
 
 
 class LightxmlMethod(Method[LightxmlConfig]):
@@ -215,7 +208,7 @@ class LightxmlMethod(Method[LightxmlConfig]):
             raise ConfigError("train.epochs = 1, but static negatives train recall first, then ranking: set 2 or more")
         ready = prepare(NAME, corpus, config, dev, seed, progress)
         labels = ready.labels
-        _, width = _text_shape(ready.encoder, config)
+        width = _pool(ready.encoder, config).width
         large = config.head.mode == "large" or (
             config.head.mode == "auto" and labels.n_labels >= config.head.large_from
         )
@@ -248,18 +241,15 @@ class LightxmlMethod(Method[LightxmlConfig]):
         return True
 
 
-def _text_shape(encoder: Encoder, config: LightxmlConfig) -> tuple[int, int]:
-    """Layers whose [CLS] is read, and the width of a text's vector."""
-    n_cls = config.encoder.cls_layers or min(5, encoder.n_layers)
-    if n_cls > encoder.n_layers:
-        raise ConfigError(f"encoder.cls_layers = {n_cls}, but the encoder has {encoder.n_layers} layers")
-    return n_cls, encoder.width * (n_cls + config.encoder.mean)
+def _pool(encoder: Encoder, config: LightxmlConfig) -> Pool:
+    """What makes a text's vector; the paper's is [CLS] of the last five layers."""
+    return read_pool(config.encoder, encoder, default=f"cls{min(5, encoder.n_layers)}")
 
 
 def head_size(config: LightxmlConfig, width: int, n_labels: int, partition: Partition | None) -> HeadSize:
     """Return the numbers behind the encoder, for the plan of a training."""
     if partition is None:
-        advice = "rank by clusters (head.mode=large), or read fewer layers (encoder.cls_layers)"
+        advice = "rank by clusters (head.mode=large), or read fewer layers (encoder.pool=cls)"
         return HeadSize((width + 1) * n_labels, 0, 3 * n_labels, advice)
     n_clusters, bottleneck = partition.n_clusters, config.head.bottleneck
     candidates = min(config.head.shortlist, n_clusters) * int(np.diff(partition.starts).max())

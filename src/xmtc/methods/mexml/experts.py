@@ -23,7 +23,7 @@ from xmtc.neural.candidates import Clusters
 from xmtc.neural.dropout import Dropout
 from xmtc.neural.encoder import Encoded
 from xmtc.neural.plan import HeadSize
-from xmtc.neural.pooling import pool_text
+from xmtc.neural.pooling import Kind, Pool, pool_text
 
 _NAME = re.compile(r"([AD])-((?:\d+|first|middle|last)(?:\+(?:\d+|first|middle|last))*)")
 _LEAST = 1e-6  # probabilities are kept so far from 0 and 1, for their divergence has no bound
@@ -64,11 +64,11 @@ def size_experts(
     n_labels: int,
     n_words: int,
     hidden: int,
-    mean: bool,
+    pool: Pool,
     shortlist: tuple[Partition, int] | None,
 ) -> HeadSize:
     """Return what located experts take, before they are built; shortlist: clusters, and how many of them are chosen."""
-    read = [len(layers) * (1 + mean) for kind, layers in experts if kind == "D"]
+    read = [len(pool.at(layers)) for kind, layers in experts if kind == "D"]
     n_attention = len(experts) - len(read)
     dense = sum((width * n + 1) * width + (width + 1) * n_labels for n in read) + n_attention * (width + 2) * hidden
     held = 3 * n_labels * len(experts) + 3 * n_attention * n_words * hidden
@@ -77,7 +77,7 @@ def size_experts(
         return HeadSize(dense + table, 0, held, "take fewer experts, or score a shortlist (head.shortlist)")
     partition, n_chosen = shortlist
     candidates = min(n_chosen, partition.n_clusters) * int(np.diff(partition.starts).max())
-    dense += (2 * width + 1) * partition.n_clusters
+    dense += (pool.width + 1) * partition.n_clusters
     held += 3 * partition.n_clusters + n_attention * 2 * candidates * width  # their queries, and gradients of these
     return HeadSize(dense, table, held, "take fewer experts, or a smaller shortlist (head.shortlist, cluster.size)")
 
@@ -85,45 +85,37 @@ def size_experts(
 class DocumentExpert(nn.Module):
     """[CLS] of a layer, or of several joined, through a perceptron to all labels (ME-XML, Eq. 1).
 
-    mean: read the mean over each layer's words, too, which says more where the encoder was made for that (MiniLM).
+    parts: (kind, layer) of the states that it reads; means over the words say more where the encoder was made for
+    them (MiniLM).
     """
 
     def __init__(
-        self, width: int, n_labels: int, layers: Sequence[int], dropout: float, initial_bias: float, mean: bool = False
+        self, width: int, n_labels: int, parts: Sequence[tuple[Kind, int]], dropout: float, initial_bias: float
     ) -> None:
         super().__init__()
-        self.layers = tuple(layers)
-        self.mean = mean
-        self.hidden = nn.Linear(width * len(self.layers) * (1 + mean), width)
+        self.parts = tuple(parts)
+        self.hidden = nn.Linear(width * len(self.parts), width)
         self.dropout = Dropout(dropout)
         self.output = nn.Linear(width, n_labels)
         nn.init.constant_(self.output.bias, initial_bias)
 
     def forward(self, encoded: Encoded, labels: Tensor | None = None) -> Tensor:
         """(B, L) logits; (B, C) of the candidates `labels` (B, C) where these are given."""
-        text = pool_text(encoded, self.layers, self.layers if self.mean else ())
+        text = pool_text(encoded, self.parts)
         logits: Tensor = self.output(self.dropout(self.hidden(text).tanh()))
         return logits if labels is None else logits.gather(1, labels)
 
 
 class Shortlist(nn.Module):
-    """Clusters of labels and a scorer of them on the last [CLS]: experts look at the labels of the best clusters."""
+    """Clusters of labels and a scorer of them on the last layer: experts look at the labels of the best clusters."""
 
-    def __init__(
-        self,
-        width: int,
-        partition: Partition,
-        n_chosen: int,
-        dropout: float,
-        initial_bias: float,
-        mean: bool = False,
-    ) -> None:
+    def __init__(self, pool: Pool, partition: Partition, n_chosen: int, dropout: float, initial_bias: float) -> None:
         super().__init__()
         self.clusters = Clusters(partition)
         self.n_chosen = min(n_chosen, partition.n_clusters)
-        self.mean = mean
+        self.pool = pool
         self.dropout = Dropout(dropout)
-        self.generator = nn.Linear(width * (1 + mean), partition.n_clusters)
+        self.generator = nn.Linear(pool.width, partition.n_clusters)
         nn.init.constant_(self.generator.bias, initial_bias)
 
     def forward(self, encoded: Encoded) -> Tensor:
@@ -142,7 +134,7 @@ class Shortlist(nn.Module):
         return rows, columns
 
     def _score(self, encoded: Encoded) -> Tensor:
-        logits: Tensor = self.generator(self.dropout(pool_text(encoded, mean=(-1,) if self.mean else ())))  # (B, K)
+        logits: Tensor = self.generator(self.dropout(pool_text(encoded, self.pool.parts)))  # (B, K)
         return logits
 
 

@@ -37,20 +37,15 @@ from xmtc.methods.mexml.experts import (
 )
 from xmtc.methods.mexml.label_attention import LabelAttention, start_from_names
 from xmtc.neural.batches import Batch
-from xmtc.neural.encoder import Encoded, Encoder, EncoderConfig, restore_encoder
+from xmtc.neural.encoder import Encoded, Encoder, restore_encoder
 from xmtc.neural.model import NeuralModel, load_weights, read_partition
 from xmtc.neural.network import Network
 from xmtc.neural.optimizer import Group, group_by_decay
+from xmtc.neural.pooling import Pool, PooledEncoderConfig, read_pool
 from xmtc.neural.prepare import NeuralConfig, prepare
 
 NAME = "mexml"
 _DIVERSITY = 0.01  # α of Eq. 10
-
-
-class ExpertEncoderConfig(EncoderConfig):
-    """The encoder, and what document experts take from it."""
-
-    mean: bool = Field(False, description="read the mean over a layer's words beside its [CLS]")
 
 
 class HeadConfig(Settings):
@@ -97,7 +92,7 @@ class MexmlConfig(NeuralConfig):
         description="A-m attends to the words of layer m, D-m reads its [CLS], D-m+n those of two; m: number, first, "
         "middle or last",
     )
-    encoder: ExpertEncoderConfig = Field(default_factory=ExpertEncoderConfig)
+    encoder: PooledEncoderConfig = Field(default_factory=PooledEncoderConfig)
     head: HeadConfig = Field(default_factory=HeadConfig)
     loss: LossConfig = Field(default_factory=LossConfig)
     cluster: LabelClusterConfig = Field(default_factory=LabelClusterConfig)
@@ -153,19 +148,19 @@ class MexmlNetwork(Network):
         self.n_labels = n_labels
         self.diverse = False
         self.register_buffer("counts", torch.ones(n_labels), persistent=False)
-        head, width = config.head, encoder.width
+        head, width, pool = config.head, encoder.width, _pool(encoder, config)
         self.experts = nn.ModuleList()
         for name in config.experts:
             kind, layers = locate_expert(name, encoder.n_layers)
             self.experts.append(
-                DocumentExpert(width, n_labels, layers, head.dropout, head.initial_bias, config.encoder.mean)
+                DocumentExpert(width, n_labels, pool.at(layers), head.dropout, head.initial_bias)
                 if kind == "D"
                 else LabelAttention(width, n_labels, layers[0], head.hidden, head.initial_bias, partition is not None)
             )
         self.shortlist: Shortlist | None = None
         if partition is not None:
             n_chosen = head.shortlist or partition.n_clusters
-            self.shortlist = Shortlist(width, partition, n_chosen, head.dropout, head.initial_bias, config.encoder.mean)
+            self.shortlist = Shortlist(pool, partition, n_chosen, head.dropout, head.initial_bias)
 
     @property
     def attention(self) -> list[LabelAttention]:
@@ -253,13 +248,9 @@ class MexmlMethod(Method[MexmlConfig]):
         partition = None
         if head.shortlist:
             partition = cluster_labels(ready.corpus, config.tfidf, config.cluster, seed, progress)
-        n_labels, reading = ready.labels.n_labels, config.encoder
+        n_labels, n_words, pool = ready.labels.n_labels, config.encoder.max_length, _pool(ready.encoder, config)
         shortlist = None if partition is None else (partition, head.shortlist or partition.n_clusters)
-        ready.announce_plan(
-            size_experts(
-                experts, ready.encoder.width, n_labels, reading.max_length, head.hidden, reading.mean, shortlist
-            )
-        )
+        ready.announce_plan(size_experts(experts, ready.encoder.width, n_labels, n_words, head.hidden, pool, shortlist))
         network = MexmlNetwork(ready.encoder, config, n_labels, partition)
         network.counts.copy_(torch.from_numpy(np.bincount(ready.data.Y.indices, minlength=network.n_labels).clip(1)))
         if head.queries == "text":
@@ -287,6 +278,17 @@ class MexmlMethod(Method[MexmlConfig]):
     def uses_dev(self, config: MexmlConfig) -> bool:
         """Return True: dev documents choose the epoch."""
         return True
+
+
+def _pool(encoder: Encoder, config: MexmlConfig) -> Pool:
+    """What document experts read of their own layer, and the cluster scorer of the last; the paper's is [CLS]."""
+    pool = read_pool(config.encoder, encoder, default="cls")
+    if any(layer != -1 for _, layer in pool.parts):
+        raise ConfigError(
+            f"encoder.pool = {config.encoder.pool}, but document experts read one layer each, which `experts` names: "
+            "set cls, mean or cls+mean"
+        )
+    return pool
 
 
 def groups(network: MexmlNetwork, config: MexmlConfig) -> list[Group]:

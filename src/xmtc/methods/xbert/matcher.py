@@ -30,12 +30,12 @@ from xmtc.methods.xbert.xttention import Xttention, XttentionConfig
 from xmtc.neural.batches import Batch, Inputs
 from xmtc.neural.dropout import Dropout
 from xmtc.neural.embed import Embedder, read_inputs
-from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, restore_encoder, save_encoder
+from xmtc.neural.encoder import Encoder, Tokenizer, restore_encoder, save_encoder
 from xmtc.neural.heads import bce_of_positives
 from xmtc.neural.network import Trainable
 from xmtc.neural.optimizer import Group, group_by_decay
 from xmtc.neural.plan import HeadSize, plan_training
-from xmtc.neural.pooling import pool_text
+from xmtc.neural.pooling import PooledEncoderConfig, pool_text, read_pool
 from xmtc.neural.trainer import TrainConfig
 
 _WORDS = "encoder/words"  # embeddings that no member trains
@@ -67,22 +67,16 @@ class RateConfig(Settings):
     decay: float = Field(0.01, ge=0, description="weight decay of bert, of all but biases and norms")
 
 
-class PooledEncoderConfig(EncoderConfig):
-    """The encoder, and what is taken from it."""
-
-    mean: bool = Field(False, description="read the mean of the last layer too")
-
-
 class PooledEncoder(nn.Module):
-    """An encoder and what is read of it: [CLS] of the last layer, and the mean over the tokens where asked for.
+    """An encoder and what is read of it: [CLS] of the last layer, or what `encoder.pool` says.
 
     words: frozen word embeddings that other members have too, so that memory and model folder hold them once.
     """
 
-    def __init__(self, encoder: Encoder, mean: bool, words: Tensor | None = None) -> None:
+    def __init__(self, encoder: Encoder, config: PooledEncoderConfig, words: Tensor | None = None) -> None:
         super().__init__()
         self.encoder = encoder
-        self.mean = mean
+        self.pool = read_pool(config, encoder, default="cls")
         self.layout = encoder.layout
         if words is not None:
             encoder.embed_words().weight = words
@@ -91,11 +85,11 @@ class PooledEncoder(nn.Module):
     @property
     def width(self) -> int:
         """Size of a text's vector."""
-        return self.encoder.width * (1 + self.mean)
+        return self.pool.width
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """(B, width)."""
-        return pool_text(self.encoder(ids, mask), mean=(-1,) if self.mean else ())
+        return pool_text(self.encoder(ids, mask), self.pool.parts)
 
 
 class ClusterMatcher(Trainable, Embedder):
@@ -248,7 +242,7 @@ def load_network(
         words = texts.frozen_words
         # the reader keeps its encoder for its shape and its words alone: the first member's is not one more
         untrained = texts.encoder if number == 0 else restore_encoder(reader.folder / "encoder", encoder)[0]
-        body = PooledEncoder(untrained, encoder.mean, words)
+        body = PooledEncoder(untrained, encoder, words)
         if words is not None:
             weights |= {f"body.{name}": words for name in body.shared}
     else:

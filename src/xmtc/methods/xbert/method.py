@@ -45,7 +45,6 @@ from xmtc.methods.xbert.matcher import (
     MatchConfig,
     NeuralMatcher,
     PooledEncoder,
-    PooledEncoderConfig,
     RateConfig,
     TextReader,
     load_network,
@@ -69,6 +68,7 @@ from xmtc.neural.checkpoint import Checkpoints
 from xmtc.neural.devices import build_accelerator
 from xmtc.neural.embed import spread_words
 from xmtc.neural.encoder import load_encoder
+from xmtc.neural.pooling import PooledEncoderConfig
 from xmtc.neural.prepare import NeuralConfig, begin, identity_of
 from xmtc.neural.trainer import TrainConfig
 
@@ -300,7 +300,7 @@ class _Run:
         if not isinstance(words, Words):
             self.progress.stage("loading the encoder")
             shared = None if self.reader is None else self.reader.frozen_words
-            return PooledEncoder(load_encoder(config.encoder)[0], config.encoder.mean, shared)
+            return PooledEncoder(load_encoder(config.encoder)[0], config.encoder, shared)
         vectors = torch.from_numpy(fill_vectors(self.known_words, len(words), config.words.width, seed))
         body = Xttention(vectors.shape[0], vectors.shape[1], config.xttention)
         body.words.weight.data.copy_(vectors)
