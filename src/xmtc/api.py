@@ -17,7 +17,7 @@ from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError, ModelError, XmtcError
 from xmtc.core.method import Updatable
-from xmtc.core.model import Composed, Model, Staged
+from xmtc.core.model import Model
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.propensity import Propensity
 from xmtc.core.rank_corpus import n_features, rank_corpus, rank_in_stages
@@ -317,6 +317,7 @@ def evaluate_stages(
     model: Model, corpus: Corpus, truth: metrics.TruthMode = "all", progress: Progress = SILENT
 ) -> dict[str, Any]:
     """Measure what comes before the ranking, for models that rank in stages; others give nothing."""
+    from xmtc.core.abilities import Staged
     from xmtc.core.calibration import uncalibrated
 
     plain = uncalibrated(model)
@@ -383,6 +384,7 @@ def find_threshold(model: Model, target: str, k: int | None = None) -> Threshold
 
 def _train_again(model: Model, corpus: Corpus, progress: Progress) -> Model:
     """A copy of a model, trained on another corpus by the same method, settings and seed."""
+    from xmtc.core.abilities import Composed
     from xmtc.core.calibration import uncalibrated
 
     manifest = model.manifest

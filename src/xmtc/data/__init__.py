@@ -6,9 +6,9 @@ their layouts when they are called, and the other names are loaded on first use:
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from xmtc.core.lazy import lazy_names
 from xmtc.data.read import detect, read_corpus, splits
 
 if TYPE_CHECKING:
@@ -37,28 +37,19 @@ __all__ = [
     "zipf_points",
 ]
 
-# name → module, loaded on first use
-_LAZY = {
-    "LAYOUTS": "xmtc.data.layouts",
-    "DataWarning": "xmtc.data.gather",
-    "Description": "xmtc.data.description",
-    "SplitFigures": "xmtc.data.description",
-    "build_pydocs": "xmtc.data.pydocs",
-    "build_synthetic": "xmtc.data.synthetic",
-    "convert": "xmtc.data.conversion",
-    "describe": "xmtc.data.description",
-    "iter_documents": "xmtc.data.prediction_input",
-    "iter_features": "xmtc.data.prediction_input",
-    "zipf_points": "xmtc.data.description",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_LAZY[name]), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "LAYOUTS": "xmtc.data.layouts",
+        "DataWarning": "xmtc.data.gather",
+        "Description": "xmtc.data.description",
+        "SplitFigures": "xmtc.data.description",
+        "build_pydocs": "xmtc.data.pydocs",
+        "build_synthetic": "xmtc.data.synthetic",
+        "convert": "xmtc.data.conversion",
+        "describe": "xmtc.data.description",
+        "iter_documents": "xmtc.data.prediction_input",
+        "iter_features": "xmtc.data.prediction_input",
+        "zipf_points": "xmtc.data.description",
+    },
+)
