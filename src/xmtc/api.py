@@ -16,7 +16,6 @@ from xmtc.catalogue import METHODS, list_recipes, open_method, read_recipe, read
 from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError, ModelError, XmtcError
-from xmtc.core.method import Updatable
 from xmtc.core.model import Model
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.propensity import Propensity
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from xmtc.core import metrics
     from xmtc.core.calibration import CalibratedModel, CurveMethod, Threshold
     from xmtc.core.ensemble import Rule
+    from xmtc.core.updatable import Updatable
 
 __all__ = [
     "METHODS",
@@ -304,6 +304,8 @@ def update(
 
 def check_update(model: Model) -> Updatable[Any]:
     """Return the method of a model that can be updated; raise for any other."""
+    from xmtc.core.updatable import Updatable
+
     name = model.manifest.method
     if name == _ENSEMBLE:
         raise ModelError("an ensemble is not updated itself; update its linear members, then join them again")

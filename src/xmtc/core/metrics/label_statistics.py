@@ -13,8 +13,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtc.core.metrics import bootstrap
-from xmtc.core.metrics.registry import BINS, UNSEEN, Counts, LabelMetric, divide, find_bins, label_metrics
+from xmtc.core.metrics.registry import BINS, UNSEEN, LabelMetric, divide, find_bins, label_metrics
 from xmtc.core.parallel import blocks
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """How many documents have a label; each array is (labels × resamples), and repeated documents count repeatedly."""
+
+    right: NDArray[np.float64]  # ranked among the first 5, and true
+    shown: NDArray[np.float64]  # ranked among the first 5
+    true: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xmtc.core.labels import LabelSet
+
+if TYPE_CHECKING:
+    from xmtc.core.metrics.label_statistics import Counts
 
 KS = (1, 3, 5)  # depths at which documents are scored
 LABEL_DEPTH = 5  # labels of each document that metrics of labels look at
@@ -67,15 +70,6 @@ class Top:
     ideal_dcg: NDArray[np.float64]
     weighted_dcg: NDArray[np.float64]  # the same with each discount times the weight of the label
     ideal_weighted_dcg: NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Counts:
-    """How many documents have a label; each array is (labels × resamples), and repeated documents count repeatedly."""
-
-    right: NDArray[np.float64]  # ranked among the first 5, and true
-    shown: NDArray[np.float64]  # ranked among the first 5
-    true: NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -125,8 +125,8 @@ def _gather(
 ) -> Statistics:
     """Gather the statistics of `documents` of a ranking, whose truth is `truth`; without bins if not `of_labels`."""
     width = max(*ks, LABEL_DEPTH)
-    ranking = ranking.top(width).padded(width)
-    ranking = Ranking(ranking.labels[documents], ranking.scores[documents])
+    ranking = ranking.padded(width)
+    ranking = Ranking(ranking.labels[documents, :width], ranking.scores[documents, :width])
     hits = find_right(ranking, truth)
     gains, bases = _document_parts(ranking, hits, truth, weights, ks)
     if not of_labels:
