@@ -18,11 +18,10 @@ from xmtc.core.metrics.registry import (
     DocumentMetric,
     LabelMetric,
     compared_keys,
-    document_metrics,
     find_bins,
     label_bins,
-    label_metrics,
     metric_keys,
+    metrics_of,
     title_of,
 )
 from xmtc.core.metrics.statistics import Statistics, TruthMode, collect, dev_scorer, find_right
@@ -52,14 +51,13 @@ __all__ = [
     "compare",
     "compared_keys",
     "dev_scorer",
-    "document_metrics",
     "evaluate",
     "find_bins",
     "find_right",
     "inverse_propensity",
     "label_bins",
-    "label_metrics",
     "metric_keys",
+    "metrics_of",
     "point",
     "title_of",
 ]

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtc.core.metrics import bootstrap
-from xmtc.core.metrics.registry import BINS, UNSEEN, LabelMetric, divide, find_bins, label_metrics
+from xmtc.core.metrics.registry import BINS, UNSEEN, LabelMetric, divide, find_bins, metrics_of
 from xmtc.core.parallel import blocks
 
 
@@ -74,7 +74,7 @@ def gather_labels(
         return sp.csr_matrix((ones, (rows[kept], documents[kept])), shape=(len(used), n))
 
     return LabelStatistics(
-        label_metrics(),
+        metrics_of(LabelMetric),
         count(np.nonzero(hits)[0], top[hits]),
         count(np.nonzero(top >= 0)[0], top[top >= 0]),
         count(np.repeat(np.arange(n), np.diff(truth.indptr)), truth.indices),

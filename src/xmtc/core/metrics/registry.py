@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,6 +115,9 @@ class LabelMetric(Metric):
         return self.title.format(documents=BINS[bin_].documents)
 
 
+AnyMetric = TypeVar("AnyMetric", DocumentMetric, LabelMetric)
+
+
 def divide(above: NDArray[Any], below: NDArray[Any]) -> NDArray[np.float64]:
     """Return above / below, and 0 for 0/0."""
     result = np.zeros(np.broadcast_shapes(above.shape, below.shape))
@@ -190,30 +193,24 @@ METRICS: dict[str, DocumentMetric | LabelMetric] = {
 }
 
 
-def document_metrics(*, listed: bool = False) -> tuple[DocumentMetric, ...]:
-    """Return the metrics of documents; listed: only those that tables list."""
-    found = (metric for metric in METRICS.values() if isinstance(metric, DocumentMetric))
-    return tuple(metric for metric in found if metric.listed or not listed)
-
-
-def label_metrics(*, listed: bool = False) -> tuple[LabelMetric, ...]:
-    """Return the metrics of labels; listed: only those that tables list."""
-    found = (metric for metric in METRICS.values() if isinstance(metric, LabelMetric))
+def metrics_of(kind: type[AnyMetric], *, listed: bool = False) -> tuple[AnyMetric, ...]:
+    """Return the metrics of documents (`DocumentMetric`) or of labels (`LabelMetric`); listed: only those in tables."""
+    found = (metric for metric in METRICS.values() if isinstance(metric, kind))
     return tuple(metric for metric in found if metric.listed or not listed)
 
 
 def metric_keys(ks: Sequence[int] = KS) -> tuple[str, ...]:
     """Return the key of every score of a report, in the order of reports."""
-    by_document = (metric.key(k) for k in ks for metric in document_metrics())
-    by_label = (metric.key(bin_) for bin_ in BINS for metric in label_metrics())
+    by_document = (metric.key(k) for k in ks for metric in metrics_of(DocumentMetric))
+    by_label = (metric.key(bin_) for bin_ in BINS for metric in metrics_of(LabelMetric))
     return (*by_document, *by_label)
 
 
 def compared_keys() -> tuple[str, ...]:
     """Return the keys that comparisons of models list, those of metrics compared at most depths first."""
-    by_depths = sorted(document_metrics(), key=lambda metric: -len(metric.compared))
+    by_depths = sorted(metrics_of(DocumentMetric), key=lambda metric: -len(metric.compared))
     by_document = (metric.key(k) for metric in by_depths for k in metric.compared)
-    by_label = (metric.key(bin_) for metric in label_metrics() if metric.compared for bin_ in BINS)
+    by_label = (metric.key(bin_) for metric in metrics_of(LabelMetric) if metric.compared for bin_ in BINS)
     return (*by_document, *by_label)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from xmtc.core.errors import ConfigError, DataError, nearest
 from xmtc.core.labels import LabelSet
-from xmtc.core.metrics.registry import KS, LABEL_DEPTH, Top, divide, document_metrics, metric_keys
+from xmtc.core.metrics.registry import KS, LABEL_DEPTH, DocumentMetric, Top, divide, metric_keys, metrics_of
 from xmtc.core.propensity import DEFAULT_PROPENSITY, Propensity, inverse_propensity
 from xmtc.core.ranking import Ranking
 
@@ -196,7 +196,7 @@ def _document_parts(
     gains, bases = list[NDArray](), list[NDArray]()
     for k in ks:
         top = Top(k, hits[:, :k], sizes, **{name: total[:, k - 1] for name, total in totals.items()})
-        for metric in document_metrics():
+        for metric in metrics_of(DocumentMetric):
             gain, base = metric.contribution(top)
             gains.append(gain)
             bases.append(np.broadcast_to(np.asarray(base, dtype=np.float64), n))
