@@ -14,12 +14,35 @@ if TYPE_CHECKING:
     from xmtc.core.errors import XmtcError
     from xmtc.core.explanation import Explanation
     from xmtc.core.labels import Concept, LabelSet
-    from xmtc.core.metrics import Report
+    from xmtc.core.metrics import Propensity, Report
     from xmtc.core.model import Model
     from xmtc.core.partition import LabelTree, Partition
-    from xmtc.core.propensity import Propensity
     from xmtc.core.ranking import Ranking
     from xmtc.core.steering import suggest
+
+# name → module; loaded on first use, so that `import xmtc` stays quick
+_PUBLIC = {
+    "read_corpus": "xmtc.api",
+    "train": "xmtc.api",
+    "load": "xmtc.api",
+    "evaluate": "xmtc.api",
+    "compare": "xmtc.api",
+    "ensemble": "xmtc.api",
+    "calibrate": "xmtc.api",
+    "suggest": "xmtc.core.steering",
+    "update": "xmtc.api",
+    "Partition": "xmtc.core.partition",
+    "LabelTree": "xmtc.core.partition",
+    "Model": "xmtc.core.model",
+    "Propensity": "xmtc.core.metrics",
+    "Report": "xmtc.core.metrics",
+    "Corpus": "xmtc.core.corpus",
+    "Concept": "xmtc.core.labels",
+    "LabelSet": "xmtc.core.labels",
+    "Ranking": "xmtc.core.ranking",
+    "Explanation": "xmtc.core.explanation",
+    "XmtcError": "xmtc.core.errors",
+}
 
 __all__ = [
     "Concept",
@@ -44,27 +67,4 @@ __all__ = [
     "update",
 ]
 
-# name → module; loaded on first use, so that `import xmtc` stays quick
-_PUBLIC = {
-    "read_corpus": "xmtc.api",
-    "train": "xmtc.api",
-    "load": "xmtc.api",
-    "evaluate": "xmtc.api",
-    "compare": "xmtc.api",
-    "ensemble": "xmtc.api",
-    "calibrate": "xmtc.api",
-    "suggest": "xmtc.core.steering",
-    "update": "xmtc.api",
-    "Partition": "xmtc.core.partition",
-    "LabelTree": "xmtc.core.partition",
-    "Model": "xmtc.core.model",
-    "Propensity": "xmtc.core.propensity",
-    "Report": "xmtc.core.metrics",
-    "Corpus": "xmtc.core.corpus",
-    "Concept": "xmtc.core.labels",
-    "LabelSet": "xmtc.core.labels",
-    "Ranking": "xmtc.core.ranking",
-    "Explanation": "xmtc.core.explanation",
-    "XmtcError": "xmtc.core.errors",
-}
 __getattr__, __dir__ = lazy_names(__name__, _PUBLIC)

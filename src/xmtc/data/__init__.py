@@ -37,19 +37,19 @@ __all__ = [
     "zipf_points",
 ]
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "LAYOUTS": "xmtc.data.layouts",
-        "DataWarning": "xmtc.data.gather",
-        "Description": "xmtc.data.description",
-        "SplitFigures": "xmtc.data.description",
-        "build_pydocs": "xmtc.data.pydocs",
-        "build_synthetic": "xmtc.data.synthetic",
-        "convert": "xmtc.data.conversion",
-        "describe": "xmtc.data.description",
-        "iter_documents": "xmtc.data.prediction_input",
-        "iter_features": "xmtc.data.prediction_input",
-        "zipf_points": "xmtc.data.description",
-    },
-)
+# name → module, loaded on first use
+_LAZY = {
+    "LAYOUTS": "xmtc.data.layouts",
+    "DataWarning": "xmtc.data.gather",
+    "Description": "xmtc.data.description",
+    "SplitFigures": "xmtc.data.description",
+    "build_pydocs": "xmtc.data.pydocs",
+    "build_synthetic": "xmtc.data.synthetic",
+    "convert": "xmtc.data.conversion",
+    "describe": "xmtc.data.description",
+    "iter_documents": "xmtc.data.prediction_input",
+    "iter_features": "xmtc.data.prediction_input",
+    "zipf_points": "xmtc.data.description",
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _LAZY)

@@ -43,9 +43,13 @@ class Plan:
     activations: int  # bytes, during a step
     gradients: int  # bytes, during a step
     saving: int  # bytes, while a checkpoint is written
-    memory: int  # bytes at the peak
     seconds: float
     head_advice: str
+
+    @property
+    def memory(self) -> int:
+        """Bytes at the peak: a step's gradients are gone when a checkpoint is written."""
+        return self.encoder + self.head + max(self.activations + self.gradients, self.saving)
 
     def announce(self, progress: Progress) -> None:
         """Report the plan in one line; raise ConfigError, with what to change, if memory does not suffice."""
@@ -82,20 +86,13 @@ def plan_training(
     a_token = encoder.n_layers * (28 * encoder.width + 3 * encoder.n_heads * longest)
     work = 6.0 * (body - words.numel()) * float(lengths.sum()) * n_encoders
     work += 6.0 * n_documents * (head.dense + head.activations)
-    in_encoder = n_encoders * (each * body - 2 * _FLOAT * frozen)
-    in_head = each * (head.dense + head.table)
-    gradients = _FLOAT * trained
-    activations = _FLOAT * in_memory * (longest * a_token + head.activations)
-    saving = 2 * _FLOAT * (trained + head.table)  # the moments, as bytes
     return Plan(
         parameters=n_encoders * body + head.dense + head.table,
-        encoder=in_encoder,
-        head=in_head,
-        activations=activations,
-        gradients=gradients,
-        saving=saving,
-        # a step's gradients are gone when a checkpoint is written
-        memory=in_encoder + in_head + max(activations + gradients, saving),
+        encoder=n_encoders * (each * body - 2 * _FLOAT * frozen),
+        head=each * (head.dense + head.table),
+        gradients=_FLOAT * trained,
+        saving=2 * _FLOAT * (trained + head.table),  # the moments, as bytes
+        activations=_FLOAT * in_memory * (longest * a_token + head.activations),
         seconds=config.epochs * work / (_EFFICIENCY * _operations_per_second()),
         head_advice=head.advice,
     )
