@@ -292,7 +292,7 @@ MEASURE = """
 import json
 import sys
 import xmtc
-from xmtc.core.metrics import METRICS, compared_keys, document_metrics, metric_keys, title_of
+from xmtc.core.metrics import METRICS, DocumentMetric, compared_keys, metric_keys, metrics_of, title_of
 
 model = xmtc.load(sys.argv[1])
 test = xmtc.read_corpus(sys.argv[2], "test")
@@ -304,7 +304,7 @@ print(json.dumps({
     "values": [report[key] for key in keys],
     "intervals": [report.intervals[key] for key in keys],
     "compared": [vars(compared.differences["other"][key]) for key in keys],
-    "keys": set(keys) <= set(metric_keys()) and METRICS["hit"] in document_metrics(listed=True),
+    "keys": set(keys) <= set(metric_keys()) and METRICS["hit"] in metrics_of(DocumentMetric, listed=True),
     "listed": [key for key in compared_keys() if key in keys],
     "title": title_of("hit@3"),
 }))

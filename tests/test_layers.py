@@ -37,14 +37,13 @@ SHARED_ALTHOUGH = {
 }
 # where getattr and hasattr may stand: on objects of other libraries, of the interpreter, or of plain data
 BY_NAME = {
-    "xmtc": "public names are imported when they are first asked for",
-    "xmtc.data": "the same",
     "xmtc.sklearn": "arguments of any type, and scikit-learn's own attributes",
     "xmtc.app.cli.commands": "errors of the command-line library",
     "xmtc.app.cli.entry": "standard streams",
     "xmtc.app.rest.middleware": "the web framework's route",
     "xmtc.app.rest.server": "signals that not every system has",
     "xmtc.core.calibration.thresholds": "precision, recall or f1, as the user wrote it",
+    "xmtc.core.lazy": "a package's names, imported when they are first asked for",
     "xmtc.core.parallel": "a function of os that not every system has",
     "xmtc.data.layouts.numbered": "sparse matrices of any class",
     "xmtc.data.vocabulary.rdf": "errors of several parsers",

@@ -24,8 +24,9 @@ from xmtc.methods.lightxml import method as lightxml
 from xmtc.methods.mexml import method as mexml
 from xmtc.neural.batches import Batch, Inputs, order_batches
 from xmtc.neural.encoder import Encoder, load_encoder
-from xmtc.neural.optimizer import RowSparseAdamW, factor
+from xmtc.neural.optimizer import factor
 from xmtc.neural.prepare import NeuralConfig
+from xmtc.neural.row_sparse import RowSparseAdamW
 from xmtc.neural.trainer import Group, TrainConfig, TrainingData, fit
 
 _OPERATORS = 12  # of the profile

@@ -16,8 +16,7 @@ from xmtc.catalogue import METHODS, list_recipes, open_method, read_recipe, read
 from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError, ModelError, XmtcError
-from xmtc.core.method import Updatable
-from xmtc.core.model import Composed, Model, Staged
+from xmtc.core.model import Model
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.propensity import Propensity
 from xmtc.core.rank_corpus import n_features, rank_corpus, rank_in_stages
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from xmtc.core import metrics
     from xmtc.core.calibration import CalibratedModel, CurveMethod, Threshold
     from xmtc.core.ensemble import Rule
+    from xmtc.core.updatable import Updatable
 
 __all__ = [
     "METHODS",
@@ -311,6 +311,8 @@ def update(
 
 def check_update(model: Model) -> Updatable[Any]:
     """Return the method of a model that can be updated; raise for any other."""
+    from xmtc.core.updatable import Updatable
+
     name = model.manifest.method
     if name == _ENSEMBLE:
         raise ModelError("an ensemble is not updated itself; update its linear members, then join them again")
@@ -324,6 +326,7 @@ def evaluate_stages(
     model: Model, corpus: Corpus, truth: metrics.TruthMode = "all", progress: Progress = SILENT
 ) -> dict[str, Any]:
     """Measure what comes before the ranking, for models that rank in stages; others give nothing."""
+    from xmtc.core.abilities import Staged
     from xmtc.core.calibration import uncalibrated
 
     plain = uncalibrated(model)
@@ -390,6 +393,7 @@ def find_threshold(model: Model, target: str, k: int | None = None) -> Threshold
 
 def _train_again(model: Model, corpus: Corpus, progress: Progress) -> Model:
     """A copy of a model, trained on another corpus by the same method, settings and seed."""
+    from xmtc.core.abilities import Composed
     from xmtc.core.calibration import uncalibrated
 
     manifest = model.manifest

@@ -31,6 +31,7 @@ from benchmarks.ablations.study import (
     read_study,
 )
 from benchmarks.framework import Limits, PhaseError, process, results
+from tests.benchmarks.phases import run_here
 from tests.benchmarks.sets import all_texts, documents, write_native
 from tests.tiny import build_tiny
 from xmtc import api
@@ -55,6 +56,7 @@ FACTS: dict[str, Any] = {
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XMTC_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(results, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(process, "run", run_here)
     return tmp_path
 
 

@@ -9,8 +9,9 @@ import pytest
 pytest.importorskip("torch", reason="aplc needs torch")
 
 from benchmarks import aplc_cost
-from benchmarks.framework import Limits, results
+from benchmarks.framework import Limits, process, results
 from benchmarks.reproduce import read_published
+from tests.benchmarks.phases import run_here
 
 
 def test_ratios_of_the_paper() -> None:
@@ -24,6 +25,7 @@ def test_ratios_of_the_paper() -> None:
 
 def test_measures_and_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "RESULTS", tmp_path)
+    monkeypatch.setattr(process, "run", run_here)
     assert aplc_cost.BENCHMARK.section() == []
     job = {"width": 8, "q": 2, "batch": 4, "positives": 2, "steps": 2, "threads": 1}
     result = aplc_cost.measure([40], job, Limits(120, 0))

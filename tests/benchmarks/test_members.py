@@ -11,10 +11,11 @@ import pytest
 pytest.importorskip("torch", reason="benchmarks.train tells the version of torch")
 
 from benchmarks import members, tables, train
-from benchmarks.framework import results
+from benchmarks.framework import process, results
 from benchmarks.framework.markdown import SCORES
 from benchmarks.models import some_members
 from benchmarks.rankings import WIDTH, read_stored, write_ranking
+from tests.benchmarks.phases import run_here
 from tests.benchmarks.sets import write_native
 from xmtc import api
 from xmtc.core import metrics
@@ -37,6 +38,7 @@ beam = 2
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XMTC_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(results, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(process, "run", run_here)
     monkeypatch.setattr(tables, "PAGE", tmp_path / "RESULTS.md")
     monkeypatch.setattr(tables, "SCALING", tmp_path / "SCALING.md")
     write_native(tmp_path / "data" / "tiny", {"train": 200, "test": 60})

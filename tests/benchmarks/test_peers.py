@@ -23,6 +23,7 @@ from benchmarks.rankings import OURS as OURS_NAME
 from benchmarks.rankings import write_ranking, write_top
 from benchmarks.sets import SETS
 from benchmarks.splits import label_fingerprint, read_splits
+from tests.benchmarks.phases import run_here
 from tests.tiny import build_tiny
 from xmtc.api import read_corpus
 from xmtc.catalogue import read_settings
@@ -160,6 +161,7 @@ def test_the_race_has_the_values_that_were_chosen() -> None:
 
 def test_a_module_is_held_out_whole_and_every_value_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.framework.results.RESULTS", tmp_path / "results")
+    monkeypatch.setattr(rivals, "run", run_here)
     build_pydocs(tmp_path / "pydocs", ["rich", "joblib"])
     corpus = read_corpus(tmp_path / "pydocs", "train")
     train, held = choose.hold_out(corpus)

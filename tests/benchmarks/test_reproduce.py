@@ -11,12 +11,12 @@ pytest.importorskip("torch", reason="neural recipes need torch")
 
 import xmtc
 from benchmarks import reproduce
-from benchmarks.framework import results
+from benchmarks.framework import process, results
+from tests.benchmarks.phases import run_here
 from tests.benchmarks.sets import N_LABELS, all_texts, write_raw_texts, write_recipe
 from xmtc import api
 from xmtc.core.config import read_toml
 
-pytestmark = pytest.mark.timeout(1800)  # two processes that load torch, on a machine that may be busy
 PUBLISHED = """
 title = "Someone"
 sizes = "Table 2"
@@ -36,6 +36,7 @@ scores = {{ "P@1" = 50.0, "P@5" = 10.0 }}
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XMTC_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(results, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(process, "run", run_here)
     write_raw_texts(tmp_path / "tiny", {"train": 120, "test": 40})
     return tmp_path
 

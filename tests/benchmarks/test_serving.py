@@ -9,17 +9,15 @@ import pytest
 pytest.importorskip("fastapi", reason="the server needs xmtc[serve]")
 
 from benchmarks import serving
-from benchmarks.framework import Found, Limits, process, results
+from benchmarks.framework import process, results
+from tests.benchmarks.phases import run_here
 from tests.benchmarks.sets import write_native
 
 
 def test_a_small_run_becomes_a_section(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run_here(python: str, module: str, phase: str, job: Found, limits: Limits) -> Found:
-        return {**serving.PHASES[phase](job), "machine": {"others_cores": 0.0}}
-
-    monkeypatch.setattr(process, "run", run_here)  # a process for each phase would take longer than all of them
+    monkeypatch.setattr(process, "run", run_here)
     monkeypatch.setattr(serving, "_CORES", [])
     monkeypatch.setattr(results, "RESULTS", tmp_path / "results")
     write_native(tmp_path / "data" / "small", {"train": 60, "test": 130})

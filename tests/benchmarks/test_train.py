@@ -20,10 +20,11 @@ import pytest
 pytest.importorskip("torch", reason="neural recipes need torch")
 
 from benchmarks import ensemble_weights, tables, train
-from benchmarks.framework import results
+from benchmarks.framework import process, results
 from benchmarks.framework.machine import ROOT
 from benchmarks.rankings import WIDTH, read_scored, read_stored
 from benchmarks.splits import read_splits
+from tests.benchmarks.phases import run_here
 from tests.benchmarks.sets import all_texts, write_native, write_recipe
 from xmtc.api import read_corpus
 from xmtc.core.ensemble import combine
@@ -47,7 +48,9 @@ def home(tmp_path_factory: pytest.TempPathFactory):
         patch.setattr(tables, "SCALING", folder / "SCALING.md")
         write_native(folder / "data" / "tiny", {"train": 200, "test": 60})
         command = [str(write_recipe(folder, all_texts(), epochs=EPOCHS)), *options(folder)]
-        assert train.BENCHMARK.main(["linear", "--set-name", "tiny", *options(folder)]) == 0
+        with pytest.MonkeyPatch.context() as here:
+            here.setattr(process, "run", run_here)
+            assert train.BENCHMARK.main(["linear", "--set-name", "tiny", *options(folder)]) == 0
         killer = threading.Thread(target=kill_after_first_checkpoint, args=(model(folder),))
         killer.start()
         assert train.BENCHMARK.main(command) == 2

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from xmtc.neural.optimizer import Group, RowSparseAdamW, build_optimizers, clip_gradients, scale_gradients, take_step
+from xmtc.neural.optimizer import Group, build_optimizers, clip_gradients, scale_gradients, take_step
+from xmtc.neural.row_sparse import RowSparseAdamW
 
 
 def look_up(table: nn.Embedding, rows: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

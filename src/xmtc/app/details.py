@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from xmtc.core.abilities import Composed
 from xmtc.core.calibration import uncalibrated
-from xmtc.core.model import Composed, Model
+from xmtc.core.model import Model
 
 Epochs = list[dict[str, Any]]  # of one training: {"epoch", "loss", "dev"?} for each
 

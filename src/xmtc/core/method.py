@@ -1,13 +1,12 @@
-"""Method: what a way of training offers, and what only some can do. Add one by implementing `Method`.
+"""Method: what a way of training offers. Add one by implementing `Method`.
 
 docs/ARCHITECTURE.md shows a whole method as an example; `tests/methods/test_contract.py` is what it must pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar
 
 from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
@@ -47,25 +46,4 @@ class Method(Protocol[C]):
 
     def uses_dev(self, config: C) -> bool:
         """Say whether training with these settings chooses by dev documents."""
-        ...
-
-
-M = TypeVar("M", bound=Model)
-
-
-@runtime_checkable
-class Updatable(Protocol[M]):
-    """A method whose models can learn new documents and labels without being trained anew."""
-
-    def update(
-        self,
-        model: M,
-        corpus: Corpus | None,
-        *,
-        base: Corpus | None = None,
-        retire: Iterable[str] = (),
-        budget: float = 0.05,
-        progress: Progress = SILENT,
-    ) -> M:
-        """Return an updated copy of a model; see `xmtc.update` for the arguments."""
         ...

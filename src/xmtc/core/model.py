@@ -1,25 +1,22 @@
-"""Model: what every method returns from training, and what only some models can do. An untrained model cannot exist."""
+"""Model: what every method returns from training. An untrained model cannot exist."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
-from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError, ModelError
 from xmtc.core.labels import LabelSet
-from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Details, Manifest
 from xmtc.core.texts import Texts
 
 if TYPE_CHECKING:
     from xmtc.core.explanation import Explanation
-    from xmtc.core.metrics import TruthMode
 
 Documents = Sequence[str] | sp.csr_matrix  # texts, or features if the model was trained on features
 
@@ -60,22 +57,3 @@ class Model(Protocol):
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write the model folder, whole or not at all."""
-
-
-@runtime_checkable
-class Staged(Protocol):
-    """A model that ranks in stages, and can say how good the stages before the last are."""
-
-    def rank_in_stages(
-        self, corpus: Corpus, k: int = 5, truth: TruthMode = "all", progress: Progress = SILENT
-    ) -> tuple[Ranking, dict[str, Any]]:
-        """Rank a corpus and measure the earlier stages in the same pass."""
-
-
-@runtime_checkable
-class Composed(Protocol):
-    """A model that ranks by other models."""
-
-    @property
-    def members(self) -> Sequence[Model]:
-        """The models that rank together."""

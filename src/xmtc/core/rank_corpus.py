@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError, ModelError
-from xmtc.core.model import Documents, Model, Staged
+from xmtc.core.model import Documents, Model
 from xmtc.core.parallel import blocks
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
@@ -42,7 +42,9 @@ def rank_in_stages(
 
     The measurements of other models are empty.
     """
-    from xmtc.core.calibration import calibration_of, uncalibrated  # few models have one: imported when asked for
+    # few models rank in stages or have a calibration: imported when asked for
+    from xmtc.core.abilities import Staged
+    from xmtc.core.calibration import calibration_of, uncalibrated
 
     plain = uncalibrated(model)
     if not isinstance(plain, Staged):

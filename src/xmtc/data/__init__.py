@@ -6,9 +6,9 @@ their layouts when they are called, and the other names are loaded on first use:
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from xmtc.core.lazy import lazy_names
 from xmtc.data.read import detect, read_corpus, splits
 
 if TYPE_CHECKING:
@@ -52,13 +52,4 @@ _LAZY = {
     "zipf_points": "xmtc.data.description",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_LAZY[name]), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _LAZY)

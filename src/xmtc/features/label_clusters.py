@@ -5,15 +5,18 @@ A corpus of texts enters; a `Partition` of its labels leaves. Knows no network t
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pydantic import Field
 
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
-from xmtc.core.partition import Partition
 from xmtc.core.progress import SILENT, Progress
-from xmtc.features.clustering import MeansConfig, split_to_size
-from xmtc.features.label_vectors import Weighting, pifa
-from xmtc.features.tfidf import TfidfConfig, fit_tfidf
+from xmtc.features.clustering import MeansConfig, Weighting
+from xmtc.features.tfidf import TfidfConfig
+
+if TYPE_CHECKING:
+    from xmtc.core.partition import Partition
 
 
 class LabelClusterConfig(MeansConfig):
@@ -29,6 +32,11 @@ def cluster_labels(
     corpus: Corpus, words: TfidfConfig, config: LabelClusterConfig, seed: int, progress: Progress = SILENT
 ) -> Partition:
     """Divide the labels of a corpus of texts into clusters of at most `config.size`."""
+    # compiled kernels, which the settings above do without
+    from xmtc.features.clustering import split_to_size
+    from xmtc.features.label_vectors import pifa
+    from xmtc.features.tfidf import fit_tfidf
+
     if corpus.texts is None:
         raise DataError("labels are clustered by the words of their documents, and this corpus has only features")
     _, X = fit_tfidf(corpus.texts, words, progress)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Literal
 from urllib.parse import unquote
 
 import numpy as np
@@ -20,9 +19,9 @@ from numpy.typing import NDArray
 from xmtc.core.errors import ConfigError, DataError
 from xmtc.core.labels import LabelSet
 from xmtc.core.parallel import run
+from xmtc.features.clustering import Weighting as Weighting  # named here, too, for it is pifa's argument
 from xmtc.features.select import nth_smallest
 
-Weighting = Literal["plain", "sqrt"]
 Ints = NDArray[np.integer]
 Floats = NDArray[np.floating]
 

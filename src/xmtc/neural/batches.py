@@ -47,8 +47,8 @@ class Batch:
 
     def document_of_positive(self) -> Tensor:
         """Place in the batch of the document that each positive belongs to."""
-        places = torch.arange(len(self), device=self.ids.device)
-        return torch.repeat_interleave(places, self.starts.diff())
+        n_positives = self.starts.diff()
+        return torch.repeat_interleave(torch.arange(len(n_positives), device=n_positives.device), n_positives)
 
 
 @dataclass(frozen=True, eq=False)

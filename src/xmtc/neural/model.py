@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import nn
 
-from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
 from xmtc.core.model import Documents, check_k, pack_texts
-from xmtc.core.partition import Partition
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Details, FolderReader, FolderWriter, Manifest, write_folder
 from xmtc.core.texts import Texts
@@ -23,6 +21,10 @@ from xmtc.neural.batches import Inputs
 from xmtc.neural.encoder import Tokenizer, save_encoder
 from xmtc.neural.network import Network
 from xmtc.neural.predictor import rank_inputs
+
+if TYPE_CHECKING:
+    from xmtc.core.explanation import Explanation
+    from xmtc.core.partition import Partition
 
 N = TypeVar("N", bound=Network)
 
@@ -47,6 +49,7 @@ class NeuralModel(Generic[N]):
 
     def explain(self, text: str, label: str) -> Explanation:
         """Say which words of a text a label attends to, or pushed it up or down, by gradient × input."""
+        from xmtc.core.explanation import Explanation
         from xmtc.neural.explain import explain_words
 
         entry = self.labels.find_trained(label)
@@ -83,5 +86,7 @@ def load_weights(network: nn.Module, reader: FolderReader, name: str = "network"
 
 def read_partition(reader: FolderReader, name: str, n_clusters: int) -> Partition:
     """Return the partition of the labels that was saved with a network, as its buffer `name`: the network's shape."""
+    from xmtc.core.partition import Partition
+
     with safe_open(reader.folder / "network.safetensors", framework="np") as weights:
         return Partition(weights.get_tensor(name).astype(np.int32), n_clusters)

@@ -1,16 +1,10 @@
-"""How weights move: AdamW and one whose cost follows the rows that a step touched, learning rates, averaged weights.
-
-A label table of 670,000 rows is touched in a few thousand of them each step; dense AdamW would read and write all
-rows and their moments. Here a parameter with a sparse gradient (nn.Embedding(sparse=True)) is updated in its touched
-rows alone: their moments decay and their weights shrink only when they are touched, and the bias correction counts a
-row's own updates. Where every row is touched in every step, this is AdamW to the letter.
-"""
+"""How weights move: optimizers, learning rates, averaged weights."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field
@@ -60,56 +54,10 @@ def build_optimizers(groups: Sequence[Group]) -> list[torch.optim.Optimizer]:
     if dense:
         optimizers.append(torch.optim.AdamW(dense, fused=True))
     if sparse:
+        from xmtc.neural.row_sparse import RowSparseAdamW
+
         optimizers.append(RowSparseAdamW(sparse))
     return optimizers
-
-
-class RowSparseAdamW(torch.optim.Optimizer):
-    """AdamW (Loshchilov and Hutter 2019) for tables with sparse gradients."""
-
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.01,
-    ) -> None:
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """Update the touched rows."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    self._update(parameter, parameter.grad, group)
-        return loss
-
-    def _update(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
-        state = self.state[parameter]
-        if not state:
-            state["mean"] = torch.zeros_like(parameter)
-            state["square"] = torch.zeros_like(parameter)
-            state["updates"] = torch.zeros(len(parameter), device=parameter.device)  # whole numbers
-        gradient = gradient.coalesce()
-        rows, values = gradient.indices()[0], gradient.values()  # (R,), (R, d)
-        beta1, beta2 = group["betas"]
-        updates = state["updates"][rows] + 1
-        mean = state["mean"][rows].lerp_(values, 1 - beta1)
-        square = state["square"][rows].mul_(beta2).addcmul_(values, values, value=1 - beta2)
-        state["updates"][rows] = updates
-        state["mean"][rows] = mean
-        state["square"][rows] = square
-        # in double precision: 1 − 0.999 would lose four digits
-        correction1, correction2 = ((1 - beta ** updates.double()).to(values.dtype)[:, None] for beta in (beta1, beta2))
-        shift = mean.div_(correction1).div_(square.div_(correction2).sqrt_().add_(group["eps"]))
-        shrunk = parameter[rows].mul_(1 - group["lr"] * group["weight_decay"])
-        parameter[rows] = shrunk.sub_(shift, alpha=group["lr"])
 
 
 def take_step(

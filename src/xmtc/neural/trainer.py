@@ -7,6 +7,7 @@ Hugging Face Accelerate for devices, mixed precision and more than one process.
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -248,7 +249,7 @@ class _Run:
             entry = Epoch(epoch=epoch, loss=loss, dev=score)
             if state.best is None or score > state.best:
                 state.best, state.stale = score, 0
-                self.best = {name: value.detach().clone() for name, value in self.network.state_dict().items()}
+                self.best = copy.deepcopy(self.network.state_dict())
             else:
                 state.stale += 1
                 if self.plateau is not None and state.stale % self.plateau.epochs == 0:

@@ -17,11 +17,10 @@ from xmtc.core.metrics import (
     compare,
     compared_keys,
     dev_scorer,
-    document_metrics,
     evaluate,
     find_bins,
-    label_metrics,
     metric_keys,
+    metrics_of,
     title_of,
 )
 
@@ -79,8 +78,8 @@ def test_an_entry_is_all_that_a_new_metric_needs() -> None:
     assert set(added) <= set(metric_keys())
     assert list(report) == list(metric_keys())
     assert {"found@5", "always-right@5/few"} <= set(compared_keys())
-    assert FOUND in document_metrics(listed=True)
-    assert ALWAYS_RIGHT in label_metrics(listed=True)
+    assert FOUND in metrics_of(DocumentMetric, listed=True)
+    assert ALWAYS_RIGHT in metrics_of(LabelMetric, listed=True)
     assert title_of("found@3") == "documents with a right label among the first three"
     assert title_of("always-right@5/few").startswith("labels with 20 training documents or fewer that")
     assert dev_scorer(matrix, counts, 500, "found@3")(as_ranking(lists)) == report["found@3"]
@@ -107,8 +106,9 @@ def test_keys_have_their_order() -> None:
 
 
 def test_what_tables_list() -> None:
-    assert [metric.name for metric in document_metrics(listed=True)] == ["P", "R", "nDCG", "PSP", "PSnDCG"]
-    assert [metric.name for metric in label_metrics(listed=True)] == ["macro-P", "macro-R", "macro-F", "coverage"]
+    assert [metric.name for metric in metrics_of(DocumentMetric, listed=True)] == ["P", "R", "nDCG", "PSP", "PSnDCG"]
+    of_labels = [metric.name for metric in metrics_of(LabelMetric, listed=True)]
+    assert of_labels == ["macro-P", "macro-R", "macro-F", "coverage"]
     assert compared_keys() == (
         *("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "R@5", "nDCG@5", "PSnDCG@5"),
         *("macro-F@5/few", "macro-F@5/medium", "macro-F@5/many"),

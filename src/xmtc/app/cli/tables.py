@@ -17,10 +17,11 @@ from xmtc.core.metrics import (
     UNSEEN,
     Comparison,
     Difference,
+    DocumentMetric,
+    LabelMetric,
     Report,
     compared_keys,
-    document_metrics,
-    label_metrics,
+    metrics_of,
 )
 from xmtc.core.model import Model
 
@@ -45,10 +46,11 @@ def print_report(report: Report) -> None:
     """Print an evaluation: scores by depth, scores by how frequent labels are, and what they were measured on."""
     console = out()
     console.print(Text(f"{report.model} on {report.data}: {report.n:,} documents, {report.n_labels:,} labels"))
-    by_document = [(metric.name, [metric.key(k) for k in KS]) for metric in document_metrics(listed=True)]
+    by_document = [(metric.name, [metric.key(k) for k in KS]) for metric in metrics_of(DocumentMetric, listed=True)]
     console.print(_table("by document", [f"@{k}" for k in KS], by_document, report))
     by_label = [
-        (f"{metric.name}@{LABEL_DEPTH}", [metric.key(bin_) for bin_ in BINS]) for metric in label_metrics(listed=True)
+        (f"{metric.name}@{LABEL_DEPTH}", [metric.key(bin_) for bin_ in BINS])
+        for metric in metrics_of(LabelMetric, listed=True)
     ]
     by_bin = _table("by label", [bin_.title for bin_ in BINS.values()], by_label, report)
     by_bin.add_section()

@@ -24,7 +24,16 @@ from xmtc.app.report.sections import (
 from xmtc.app.scores import DRAWN, compared_label_metrics, relative, verdict
 from xmtc.core.calibration import DEPTH
 from xmtc.core.corpus import Corpus
-from xmtc.core.metrics import BINS, LABEL_DEPTH, Comparison, Difference, Propensity, compared_keys, label_metrics
+from xmtc.core.metrics import (
+    BINS,
+    LABEL_DEPTH,
+    Comparison,
+    Difference,
+    LabelMetric,
+    Propensity,
+    compared_keys,
+    metrics_of,
+)
 from xmtc.core.model import Model
 from xmtc.core.progress import Progress
 
@@ -161,7 +170,7 @@ def _bins(comparison: Comparison, names: Mapping[str, str]) -> Html:
             *(f"{comparison.values[model][metric.key(bin_.name)]:.2f}" for model in names),
         ]
         for bin_ in BINS.values()
-        for metric in label_metrics(listed=True)
+        for metric in metrics_of(LabelMetric, listed=True)
     ]
     told = "Averages over labels, not documents: every label counts the same. Coverage is the share of labels that are "
     return section(

@@ -31,10 +31,11 @@ from xmtc.core.metrics import (
     KS,
     LABEL_DEPTH,
     UNSEEN,
+    DocumentMetric,
+    LabelMetric,
     Propensity,
     Report,
-    document_metrics,
-    label_metrics,
+    metrics_of,
     title_of,
 )
 from xmtc.core.model import Model
@@ -134,7 +135,7 @@ def _card(key: str, report: Report) -> Html:
 def _bins(report: Report) -> Html:
     title = "Scores by how many training documents a label has"
     groups = [bin_.title for bin_ in BINS.values()]
-    keys = {metric.name: [metric.key(bin_) for bin_ in BINS] for metric in label_metrics(listed=True)}
+    keys = {metric.name: [metric.key(bin_) for bin_ in BINS] for metric in metrics_of(LabelMetric, listed=True)}
     bars = [
         plots.Bars(score, [report[key] for key in found], [report.intervals.get(key) for key in found])
         for score, found in keys.items()
@@ -195,7 +196,7 @@ def _matching(members: Sequence[Mapping[str, Any]]) -> Html | None:
 def _all_scores(report: Report) -> Html:
     rows = [
         [metric.name, *(number(report[key], report.intervals.get(key)) for key in map(metric.key, KS))]
-        for metric in document_metrics(listed=True)
+        for metric in metrics_of(DocumentMetric, listed=True)
     ]
     told = "PSP and PSnDCG weigh a label by how unlikely it is to be noted (its inverse propensity)."
     scores = table("In percent, with 95 % intervals", ["", *(f"@{k}" for k in KS)], rows)

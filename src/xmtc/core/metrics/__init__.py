@@ -3,8 +3,11 @@
 `METRICS` lists them, `evaluate` computes them, `compare` compares models by them.
 """
 
-from xmtc.core.metrics.bootstrap import Comparison, Difference, compare, point
-from xmtc.core.metrics.evaluation import Report, Statistics, TruthMode, collect, dev_scorer, evaluate, find_right
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xmtc.core.lazy import lazy_names
 from xmtc.core.metrics.registry import (
     BINS,
     KS,
@@ -15,14 +18,18 @@ from xmtc.core.metrics.registry import (
     DocumentMetric,
     LabelMetric,
     compared_keys,
-    document_metrics,
     find_bins,
     label_bins,
-    label_metrics,
     metric_keys,
+    metrics_of,
     title_of,
 )
+from xmtc.core.metrics.statistics import Statistics, TruthMode, collect, dev_scorer, find_right
 from xmtc.core.propensity import DEFAULT_PROPENSITY, Propensity, inverse_propensity
+
+if TYPE_CHECKING:
+    from xmtc.core.metrics.bootstrap import Comparison, Difference, compare, point
+    from xmtc.core.metrics.evaluation import Report, evaluate
 
 __all__ = [
     "BINS",
@@ -44,14 +51,26 @@ __all__ = [
     "compare",
     "compared_keys",
     "dev_scorer",
-    "document_metrics",
     "evaluate",
     "find_bins",
     "find_right",
     "inverse_propensity",
     "label_bins",
-    "label_metrics",
     "metric_keys",
+    "metrics_of",
     "point",
     "title_of",
 ]
+
+# training scores dev documents and needs none of these
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "Comparison": "xmtc.core.metrics.bootstrap",
+        "Difference": "xmtc.core.metrics.bootstrap",
+        "Report": "xmtc.core.metrics.evaluation",
+        "compare": "xmtc.core.metrics.bootstrap",
+        "evaluate": "xmtc.core.metrics.evaluation",
+        "point": "xmtc.core.metrics.bootstrap",
+    },
+)

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xmtc.core.labels import LabelSet
+
+if TYPE_CHECKING:
+    from xmtc.core.metrics.label_statistics import Counts
 
 KS = (1, 3, 5)  # depths at which documents are scored
 LABEL_DEPTH = 5  # labels of each document that metrics of labels look at
@@ -69,15 +72,6 @@ class Top:
     ideal_weighted_dcg: NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Counts:
-    """How many documents have a label; each array is (labels × resamples), and repeated documents count repeatedly."""
-
-    right: NDArray[np.float64]  # ranked among the first 5, and true
-    shown: NDArray[np.float64]  # ranked among the first 5
-    true: NDArray[np.float64]
-
-
 @dataclass(frozen=True)
 class Metric:
     """What every metric has."""
@@ -119,6 +113,9 @@ class LabelMetric(Metric):
     def title_in(self, bin_: str) -> str:
         """Return its title in a bin."""
         return self.title.format(documents=BINS[bin_].documents)
+
+
+AnyMetric = TypeVar("AnyMetric", DocumentMetric, LabelMetric)
 
 
 def divide(above: NDArray[Any], below: NDArray[Any]) -> NDArray[np.float64]:
@@ -196,30 +193,24 @@ METRICS: dict[str, DocumentMetric | LabelMetric] = {
 }
 
 
-def document_metrics(*, listed: bool = False) -> tuple[DocumentMetric, ...]:
-    """Return the metrics of documents; listed: only those that tables list."""
-    found = (metric for metric in METRICS.values() if isinstance(metric, DocumentMetric))
-    return tuple(metric for metric in found if metric.listed or not listed)
-
-
-def label_metrics(*, listed: bool = False) -> tuple[LabelMetric, ...]:
-    """Return the metrics of labels; listed: only those that tables list."""
-    found = (metric for metric in METRICS.values() if isinstance(metric, LabelMetric))
+def metrics_of(kind: type[AnyMetric], *, listed: bool = False) -> tuple[AnyMetric, ...]:
+    """Return the metrics of documents (`DocumentMetric`) or of labels (`LabelMetric`); listed: only those in tables."""
+    found = (metric for metric in METRICS.values() if isinstance(metric, kind))
     return tuple(metric for metric in found if metric.listed or not listed)
 
 
 def metric_keys(ks: Sequence[int] = KS) -> tuple[str, ...]:
     """Return the key of every score of a report, in the order of reports."""
-    by_document = (metric.key(k) for k in ks for metric in document_metrics())
-    by_label = (metric.key(bin_) for bin_ in BINS for metric in label_metrics())
+    by_document = (metric.key(k) for k in ks for metric in metrics_of(DocumentMetric))
+    by_label = (metric.key(bin_) for bin_ in BINS for metric in metrics_of(LabelMetric))
     return (*by_document, *by_label)
 
 
 def compared_keys() -> tuple[str, ...]:
     """Return the keys that comparisons of models list, those of metrics compared at most depths first."""
-    by_depths = sorted(document_metrics(), key=lambda metric: -len(metric.compared))
+    by_depths = sorted(metrics_of(DocumentMetric), key=lambda metric: -len(metric.compared))
     by_document = (metric.key(k) for metric in by_depths for k in metric.compared)
-    by_label = (metric.key(bin_) for metric in label_metrics() if metric.compared for bin_ in BINS)
+    by_label = (metric.key(bin_) for metric in metrics_of(LabelMetric) if metric.compared for bin_ in BINS)
     return (*by_document, *by_label)
 
 

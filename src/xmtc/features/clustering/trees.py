@@ -10,32 +10,21 @@ product with their centres rises by less. Rules and sources: docs/CONVENTIONS.md
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import Field
 
-from xmtc.core.config import Settings
 from xmtc.core.errors import ConfigError, DataError
 from xmtc.core.partition import LabelTree, Partition
+from xmtc.features.clustering.config import MeansConfig, Weighting
 from xmtc.features.clustering.kway import assign_clusters
 from xmtc.features.clustering.splits import Splits, cluster_bounds, plan_clusters, plan_halves, plan_tree
 from xmtc.features.clustering.two_means import Rule, make_splits, rows_of
-from xmtc.features.label_vectors import Weighting
 
 Vectors = sp.csr_matrix | NDArray
 
 _KWAY_LIMIT = 2**25  # numbers in each array of K-means with all centres at once: 256 MB
-
-
-class MeansConfig(Settings):
-    """How balanced k-means runs."""
-
-    max_iterations: int = Field(20, ge=1)
-    tolerance: float | None = Field(None, ge=0)  # stop when the mean product with the centres rises by less
-    metric: Literal["spherical", "euclidean"] = "spherical"  # centres are normalised sums, or means
 
 
 class ClusterConfig(MeansConfig):

@@ -1,6 +1,24 @@
-"""TF-IDF: texts → sparse rows."""
+"""TF-IDF: texts → sparse rows. What needs compiled kernels is loaded on first use; settings need none."""
 
-from xmtc.features.tfidf.shares import word_shares
-from xmtc.features.tfidf.tfidf import Tfidf, TfidfConfig, fit_tfidf, fit_tfidf_once
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xmtc.core.lazy import lazy_names
+from xmtc.features.tfidf.config import TfidfConfig
+
+if TYPE_CHECKING:
+    from xmtc.features.tfidf.shares import word_shares
+    from xmtc.features.tfidf.tfidf import Tfidf, fit_tfidf, fit_tfidf_once
 
 __all__ = ["Tfidf", "TfidfConfig", "fit_tfidf", "fit_tfidf_once", "word_shares"]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "Tfidf": "xmtc.features.tfidf.tfidf",
+        "fit_tfidf": "xmtc.features.tfidf.tfidf",
+        "fit_tfidf_once": "xmtc.features.tfidf.tfidf",
+        "word_shares": "xmtc.features.tfidf.shares",
+    },
+)

@@ -11,21 +11,20 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from pydantic import Field
 
 from xmtc.core import parallel
 from xmtc.core.cache import cached, key_of
-from xmtc.core.config import Settings
 from xmtc.core.errors import DataError, ModelError
 from xmtc.core.parallel import read_only
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.texts import Texts
 from xmtc.features.tfidf.blocks import WORD, lower_odd, split_into_blocks
+from xmtc.features.tfidf.config import TfidfConfig
 from xmtc.features.tfidf.kernels import find_terms, index_terms, transform_documents, weigh_counts
 from xmtc.features.tfidf.vocabulary import build_vocabulary
 
@@ -34,17 +33,6 @@ _RowParts = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # 
 
 _VOCABULARY = ("terms", "term_offsets", "idf")  # arrays of a fitted TF-IDF
 _ROWS = ("data", "indices", "indptr")
-
-
-class TfidfConfig(Settings):
-    """What counts as a term, and what it weighs."""
-
-    sublinear: bool = True  # 1 + ln(count) in place of the count
-    ngrams: int = Field(1, ge=1, le=5)  # words, and sequences of up to so many words
-    min_df: int = Field(2, ge=1)  # leave out terms that fewer documents hold
-    max_features: int | None = Field(None, ge=1)  # keep the terms that occur most often
-    idf: Literal["sklearn", "pecos", "none"] = "sklearn"
-    lowercase: bool = True
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,6 @@ from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError
 from xmtc.core.method import Method
-from xmtc.core.partition import Partition
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import Details, Epoch, FolderReader
 from xmtc.features.label_clusters import LabelClusterConfig, cluster_labels
@@ -37,6 +36,7 @@ from xmtc.neural.prepare import NeuralConfig, Prepared, prepare
 from xmtc.neural.trainer import TrainConfig
 
 if TYPE_CHECKING:
+    from xmtc.core.partition import Partition
     from xmtc.methods.lightxml.head import ClusterHead
 
 NAME = "lightxml"

@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from xmtc.core.corpus import Corpus
-from xmtc.core.method import Method, Updatable
+from xmtc.core.method import Method
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader, Manifest
+from xmtc.core.updatable import Updatable
 from xmtc.features.clustering import label_tree
 from xmtc.features.label_vectors import pifa
 from xmtc.features.tfidf import Tfidf, fit_tfidf

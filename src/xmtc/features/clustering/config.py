@@ -1,0 +1,19 @@
+"""Settings that every clustering of labels has, apart from its kernels: a method may have them and never cluster."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from xmtc.core.config import Settings
+
+Weighting = Literal["plain", "sqrt"]  # of documents in label vectors: see `xmtc.features.label_vectors.pifa`
+
+
+class MeansConfig(Settings):
+    """How balanced k-means runs."""
+
+    max_iterations: int = Field(20, ge=1)
+    tolerance: float | None = Field(None, ge=0)  # stop when the mean product with the centres rises by less
+    metric: Literal["spherical", "euclidean"] = "spherical"  # centres are normalised sums, or means
