@@ -42,6 +42,13 @@ def test_never_more_than_a_few_thousand_and_of_one_it_is_both() -> None:
     assert [len(part) for part in hold_out(corpus(1), 0.05, seed=0)] == [1, 1]
 
 
+def test_a_fraction_of_0_holds_out_none() -> None:
+    for n in (1, 20):
+        kept, held = hold_out(corpus(n), 0, seed=0)
+        assert list(kept.ids) == list(corpus(n).ids)
+        assert len(held) == 0
+
+
 @dataclass(frozen=True)
 class Trained:
     """What is known of a model by its manifest and labels."""
@@ -93,6 +100,17 @@ def test_where_nothing_was_held_out_a_copy_ranks_a_part() -> None:
     assert ranker == "copy"
     assert len(held) == 5
     assert sorted([*copies[0].ids, *held.ids]) == sorted(whole.ids)
+
+
+def test_a_copy_ranks_a_part_of_what_was_trained_on_whole() -> None:
+    """As train.dev_fraction = 0 does: the model has a curve, and held out nothing."""
+    whole = corpus(100)
+    details = Details(curve=[{"epoch": 0, "loss": 0.5}])  # type: ignore[list-item]
+    manifest = Manifest("some", {"train": {"dev_fraction": 0.0}}, 4, whole.labels.n_labels, 100, "", details)
+    model: Any = Trained(whole.labels, manifest)
+    ranker, held, source = find_unseen(model, whole, lambda model, kept, progress: len(kept))  # type: ignore[arg-type, return-value]
+    assert (ranker, len(held)) == (95, 5)
+    assert "copy" in source
 
 
 def never(*_: object) -> Any:

@@ -35,6 +35,9 @@ METHODS |= {
     for family in ("bert", "roberta", "xlnet")
     for mode in ("small", "large")
 }
+for mode in ("small", "large"):  # and heads that start from frequencies and documents
+    started = {"head": {"initial_bias": "prior", "label_init": "documents"}}
+    METHODS[f"lightxml (roberta, {mode})"] = merge(METHODS[f"lightxml (roberta, {mode})"], started)
 METHODS |= {
     f"aplc ({family})": {
         "encoder": {**TINY["encoder"], "name": family},
@@ -44,6 +47,7 @@ METHODS |= {
     }
     for family in ("bert", "roberta", "xlnet")
 }
+METHODS["aplc (roberta)"] = merge(METHODS["aplc (roberta)"], {"head": {"initial_bias": "prior"}})
 
 # every matcher, a ranker that reads the matcher's vectors, and several members
 XBERT = {
@@ -74,6 +78,7 @@ MEXML = {
     "train": {"epochs": 50, "batch_size": 16, "warmup": 0.1, "metric": "nDCG@5"},
 }
 METHODS |= {f"mexml ({family})": merge(MEXML, {"encoder": {"name": family}}) for family in ("bert", "roberta", "xlnet")}
+METHODS["mexml (roberta)"] = merge(METHODS["mexml (roberta)"], {"head": {"initial_bias": "prior"}})
 METHODS["mexml (shortlist)"] = merge(
     MEXML, {"experts": ["D-last", "D-first"], "encoder": {"name": "roberta"}, "head": {"shortlist": 3}}
 )

@@ -23,6 +23,7 @@ STANDING_STILL = (documents(20, seed=1).inputs, lambda ranking: 1.0)  # dev, and
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "flat": ("flat", {}),
     "averaged": ("flat", {"average_from": 0, "average_every": 2}),
+    "dropout in some steps": ("flat", {"dropout_steps": 4}),
     "row-sparse": ("cluster", {"accumulate": 2}),
     "plateau": ("flat", {"plateau": Plateau(factor=0.1), "dev": STANDING_STILL}),
 }

@@ -57,13 +57,23 @@ def test_states_are_those_of_the_familys_own_code(family: str, folder_of: Folder
         return_token_type_ids=encoder.layout.segments,
     )
     with torch.no_grad():
-        expected = network(**given, output_hidden_states=True).hidden_states
+        output = network(**given, output_hidden_states=True)
+    expected = (*output.hidden_states[:-1], output.last_hidden_state)
     assert encoder.n_layers == 3
     assert encoder.width == 16
     assert len(encoded.states) == len(expected) == 4
     assert torch.equal(encoded.mask, given["attention_mask"].bool())
     for ours, theirs in zip(encoded.states, expected, strict=True):
         assert torch.allclose(ours[encoded.mask], theirs[encoded.mask], atol=1e-6)
+
+
+def test_xlnets_last_state_carries_its_output_dropout(folder_of: Folders) -> None:
+    """It is the network's output, as APLC-XLNet's authors read it; XLNet's own list of states ends without dropout."""
+    encoder, tokenizer = load(folder_of("xlnet"))
+    dropped = encode(encoder.train(), tokenizer, TEXTS * 20)
+    shares = [(state[dropped.mask] == 0).float().mean().item() for state in dropped.states]
+    assert shares[-1] == pytest.approx(0.1, abs=0.02)
+    assert max(shares[1:-1]) == 0
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -332,3 +332,26 @@ def test_network_sees_training_batches_in_training_mode() -> None:
     run(network)
     assert len(modes) == 22
     assert all(modes)
+
+
+def test_dropout_stops_after_some_steps_of_each_epoch() -> None:
+    """The steps are those of a plain loop that leaves training mode after three of an epoch's eleven."""
+    network, data = Toy(dropout=0.5), documents()
+    rates = [0.02 * (1 - step / 22) for step in range(22)]
+    optimizer = torch.optim.AdamW(network.parameters(), weight_decay=0.01)
+    trained = Toy(dropout=0.5)
+    run(trained, dev=None, dropout_steps=3, clip=None)
+    for step, rate in enumerate(rates):
+        batch = order_batches(data.inputs.tokens.lengths, 4, SEED, step // 11)[step % 11]
+        network.train(step % 11 < 3)
+        torch.manual_seed((SEED * 1_000_003 + step) * 1_009)
+        optimizer.param_groups[0]["lr"] = rate
+        optimizer.zero_grad()
+        total, count = network.loss(data.inputs.collate(batch, data.Y))
+        (total / count).backward()
+        optimizer.step()
+    for name, value in network.state_dict().items():
+        torch.testing.assert_close(trained.state_dict()[name], value, rtol=1e-4, atol=1e-5)
+    other = Toy(dropout=0.5)
+    run(other, dev=None, dropout_steps=4, clip=None)
+    assert not same(weights(other), weights(trained))

@@ -22,8 +22,10 @@ DEV_LIMIT = 4000  # documents held out at most
 def hold_out(corpus: Corpus, fraction: float, seed: int, progress: Progress = SILENT) -> tuple[Corpus, Corpus]:
     """Split a training corpus into (train, dev) by a seed; dev has at most DEV_LIMIT documents.
 
-    A corpus of one document is both.
+    With a fraction of 0 dev has none. Otherwise a corpus of one document is both.
     """
+    if fraction == 0:
+        return corpus, corpus.take([])
     if len(corpus) == 1:
         return corpus, corpus
     kept, held = corpus.split(min(fraction, DEV_LIMIT / len(corpus)), seed)
@@ -52,9 +54,10 @@ def find_unseen(
             "that it was not trained on"
         )
     labelled = corpus.take(np.flatnonzero(np.diff(corpus.Y.indptr)))  # training holds out some of these
-    kept, held = hold_out(labelled, manifest.config.get("train", {}).get("dev_fraction", DEV_FRACTION), manifest.seed)
+    fraction = manifest.config.get("train", {}).get("dev_fraction", DEV_FRACTION)
+    kept, held = hold_out(labelled, fraction or DEV_FRACTION, manifest.seed)
     part = f"{len(held):,} of the {len(corpus):,} training documents"
-    if manifest.details.curve:  # a curve of dev scores: training had dev documents
+    if manifest.details.curve and fraction:  # training in epochs held out dev documents
         progress.say(f"dev: {part}, which training held out")
         return model, held, "held out of training"
     progress.say(f"dev: {part}; a copy of the model is trained without them, and ranks them")

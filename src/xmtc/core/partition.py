@@ -48,6 +48,14 @@ class Partition:
         )
 
 
+def cluster_targets(Y: sp.csr_matrix, partition: Partition) -> sp.csr_matrix:
+    """Return the (documents × clusters) matrix of ones where a document has a label of the cluster, or several."""
+    targets: sp.csr_matrix = (Y[:, : len(partition)] @ partition.matrix()).tocsr()
+    targets.sort_indices()
+    targets.data = np.ones(len(targets.data), dtype=np.float32)
+    return targets
+
+
 @dataclass(frozen=True, eq=False)
 class LabelTree:
     """`parents[0]` is all zeros (level 0's parent is the root); `parents[i][c]` is the parent, on level i − 1, of

@@ -81,8 +81,9 @@ class Encoder(nn.Module):
             segments = torch.where(mask, 0, layout.pad_segment)
             segments[torch.arange(len(cls), device=ids.device), cls] = layout.cls_segment
             given["token_type_ids"] = segments
-        states = self.network(**given, output_hidden_states=True).hidden_states
-        return Encoded(tuple(states), mask, cls)
+        output = self.network(**given, output_hidden_states=True)
+        # the last state is the network's output: XLNet's carries its output dropout, its list of states does not
+        return Encoded((*output.hidden_states[:-1], output.last_hidden_state), mask, cls)
 
     def embed_words(self) -> nn.Embedding:
         """Return the word embeddings."""

@@ -5,11 +5,15 @@ Every loss is a (sum, count): the trainer divides, over all processes.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from xmtc.neural.batches import Batch
+
+InitialBias = float | Literal["prior"]  # of the labels' first logits; "prior": the log-odds of each label's frequency
 
 
 class FlatHead(nn.Module):
@@ -36,7 +40,13 @@ class FlatHead(nn.Module):
 
 def bce_of_positives(logits: Tensor, batch: Batch) -> Tensor:
     """Σ over all (document, label) of BCE(z, y) = softplus(z) − y z: the (B, L) targets are never built."""
+    logits = at_least_single(logits)
     return F.softplus(logits).sum() - logits[batch.document_of_positive(), batch.positives].sum()
+
+
+def at_least_single(logits: Tensor) -> Tensor:
+    """Return logits in single precision or better: sums over many labels need more than half."""
+    return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
 
 def best_labels(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -55,7 +55,7 @@ class Prepared(Generic[C]):
     tokenizer: Tokenizer
     data: TrainingData
     dev: tuple[Inputs, Score]
-    held: Corpus  # dev's documents
+    held: Corpus  # dev's documents; none where train.dev_fraction is 0
     config: C
     progress: Progress
 
@@ -77,6 +77,8 @@ class Prepared(Generic[C]):
     ) -> list[Epoch]:
         """Train a network on these documents, as `trainer.fit` does; `choose` keeps the epoch that ranks dev best.
 
+        Without dev documents the last epoch is kept.
+
         A step may leave parameters out: encoders bring a pooler or layers that no text's vector needs.
         """
         return fit(
@@ -84,7 +86,7 @@ class Prepared(Generic[C]):
             groups,
             self.data,
             config or self.config.train,
-            dev=self.dev if choose else None,
+            dev=self.dev if choose and len(self.held) else None,
             seed=self.manifest.seed,
             partial=partial,
             identity=identity_of(self.manifest),
@@ -128,9 +130,13 @@ def prepare(
 ) -> Prepared[C]:
     """Check the corpus, hold out dev where none is given, load the encoder, and tokenize.
 
+    With train.dev_fraction = 0 there are no dev documents: those that are given are not used.
+
     `load` makes another encoder than the one of the settings, from the documents to train on.
     """
     labels = corpus.labels
+    if config.train.dev_fraction == 0:
+        dev = None
     manifest, corpus = begin(method, corpus, config, dev, seed)
     if dev is None:
         corpus, dev = hold_out(corpus, config.train.dev_fraction, seed, progress)
@@ -146,7 +152,7 @@ def prepare(
         )
         for part in (corpus, dev)
     )
-    aligned = dev.align(labels)
+    aligned = (dev if len(dev) else corpus).align(labels)  # without dev nothing is scored, but the metric is checked
     score = dev_scorer(aligned.Y, aligned.labels.counts, manifest.n_documents, config.train.metric, config.propensity)
     data = TrainingData(inputs, corpus.Y[:, : labels.n_labels].tocsr())
     return Prepared(manifest, labels, corpus, encoder, tokenizer, data, (dev_inputs, score), dev, config, progress)

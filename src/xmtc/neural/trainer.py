@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from accelerate.utils import broadcast_object_list
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from xmtc.core.config import Settings
@@ -51,11 +51,25 @@ class TrainConfig(Settings):
     clip: float | None = Field(1.0, gt=0, description="largest norm of the gradient")
     average_from: int | None = Field(None, ge=0, description="epoch, from 0, in which weight averaging starts")
     average_every: int = Field(100, ge=1, description="steps between two additions to the average")
-    dev_fraction: float = Field(DEV_FRACTION, gt=0, lt=1, description="of train, held out where there is no dev")
+    dropout_steps: int | None = Field(None, ge=1, description="steps of each epoch that have dropout; None: all")
+    dev_fraction: float = Field(
+        DEV_FRACTION,
+        ge=0,
+        lt=1,
+        description="of train, held out where there is no dev; 0: nothing is, dev is not used, the last epoch is kept",
+    )
     metric: str = Field("P@5", description="by which the best epoch is chosen on dev")
     patience: int | None = Field(None, ge=1, description="epochs without a better dev score before stopping")
     checkpoint_minutes: float = Field(5, gt=0)
     precision: Precision = "fp32"
+
+    @model_validator(mode="after")
+    def _check(self) -> TrainConfig:
+        if self.patience is not None and self.dev_fraction == 0:
+            raise ConfigError(
+                f"train.patience = {self.patience}, but with train.dev_fraction = 0 there is no dev to stop by: set one"
+            )
+        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +175,7 @@ class _Run:
         """Take the epoch's steps, or those that a resumed run has not taken yet."""
         config, state = self.config, self.state
         self.progress.stage(f"epoch {state.epoch + 1} of {config.epochs}")
-        self.network.train()
+        self.network.train(config.dropout_steps is None or state.done < config.dropout_steps)
         batches = order_batches(self.data.inputs.tokens.lengths, config.batch_size, self.seed, state.epoch)
         averages = config.average_from is not None and state.epoch >= config.average_from
         if state.epoch == config.average_from and state.done == 0:
@@ -169,6 +183,8 @@ class _Run:
         started = told = saved = time.monotonic()
         documents = 0
         for number in range(state.done, len(batches)):
+            if number == config.dropout_steps:
+                self.network.eval()
             self.pending.append(self._step(batches[number]))
             if averages and number % config.average_every == 0:
                 self.average.add(self.network)

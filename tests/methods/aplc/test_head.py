@@ -24,6 +24,7 @@ VARIANTS = [
     {"bare": True},
     {"initial_bias": -3.0},
     {"pooled": True, "bare": True, "q": 1.5, "initial_bias": -1.0},
+    {"prior": True},
 ]
 
 
@@ -35,6 +36,8 @@ def head_of(bands: Partition = BANDS, scale: float = 20.0, **settings: object) -
         for parameter in head.parameters():
             if parameter.ndim > 1:
                 parameter.mul_(scale)
+    if head.prior is not None:
+        head.set_prior(documents().Y)
     return head
 
 
@@ -55,15 +58,33 @@ def labels_of(batch: Batch, i: int) -> set[int]:
 def naive_logits(head: AplcHead, vector: Tensor) -> tuple[list[Tensor], dict[int, Tensor]]:
     """The clusters' logits, and every label's."""
     n_head = len(MEMBERS[0])
-    labels = {label: head.head.weight[i] @ vector + head.initial_bias for i, label in enumerate(MEMBERS[0])}
+    own, of_clusters = naive_constants(head)
+    labels = {label: head.head.weight[i] @ vector + own[label] for i, label in enumerate(MEMBERS[0])}
     for tail, members in zip(head.tails, MEMBERS[1:], strict=True):
         narrow = tail.squeeze.weight @ vector
         if not isinstance(tail.shape, torch.nn.Identity):
             norm = tail.shape[0]
             spread = ((narrow - narrow.mean()) ** 2).mean() + norm.eps
             narrow = ((narrow - narrow.mean()) / spread.sqrt() * norm.weight + norm.bias).clamp(min=0)
-        labels |= {label: tail.labels.weight[i] @ narrow + head.initial_bias for i, label in enumerate(members)}
-    return [head.head.weight[n_head + i] @ vector for i in range(len(head.tails))], labels
+        labels |= {label: tail.labels.weight[i] @ narrow + own[label] for i, label in enumerate(members)}
+    return [head.head.weight[n_head + i] @ vector + of_clusters[i] for i in range(len(head.tails))], labels
+
+
+def naive_constants(head: AplcHead) -> tuple[dict[int, float], list[float]]:
+    """What is added to the labels' logits and to the clusters': with a prior, log-odds of what they stand for."""
+    if head.prior is None:
+        return dict.fromkeys(range(N_LABELS), head.initial_bias), [0.0] * len(head.tails)
+
+    def odds(n: int, total: int) -> float:
+        return float(np.float32(math.log((n + 0.5) / (total - n + 0.5))))  # they are held in single precision
+
+    lists = [set(np.flatnonzero(row).tolist()) for row in documents().Y.toarray()]
+    labels, clusters = {}, []
+    for band, members in enumerate(MEMBERS):
+        active = len(lists) if band == 0 else sum(bool(found & set(members)) for found in lists)
+        labels |= {label: odds(sum(label in found for found in lists), active) for label in members}
+        clusters += [odds(active, len(lists))] if band else []
+    return labels, clusters
 
 
 def sigmoid(logit: Tensor) -> Tensor:

@@ -271,6 +271,46 @@ def test_groups_decay_all_but_biases_and_norms(encoders, family):
     assert sum(len(group.parameters) for group in lightxml.groups(network, config)) == len(group_of)
 
 
+@pytest.mark.parametrize("mode", ["small", "large"])
+def test_a_head_started_from_documents(encoders, mode, tmp_path):
+    """Biases are log-odds less w·mean; rows point to the mean of their documents, read by the encoder as it was."""
+    head = {"mode": mode, "initial_bias": "prior", "label_init": "documents"}
+    config = settings(encoders, head=head, rate={"encoder": 1e-12, "head": 1e-12}, train={"dev_fraction": 0})
+    corpus = small_corpus()
+    model = xmtc.train(corpus, "lightxml", config, out=tmp_path / "model")
+    network, Y = model.network, corpus.Y.toarray()
+    read = torch.tensor(naive_text(network, network.encoder, tokenize(corpus.texts, model.tokenizer), 0)).double()
+    mean, n_labels = read.mean(0), Y.shape[1]
+    if mode == "small":
+        layer, holds = network.head.output, Y
+    else:
+        clusters = network.head.clusters
+        members = [[j for j in range(n_labels) if clusters.cluster_of[j] == c] for c in range(clusters.n_clusters)]
+        layer, holds = network.head.generator, np.stack([Y[:, own].any(1) for own in members], axis=1)
+        weight = network.head.bottleneck.weight.detach().double()
+        torch.testing.assert_close(network.head.bottleneck.bias.detach().double(), -weight @ mean, rtol=1e-3, atol=1e-4)
+        assert_points_to_means(network.head.table.weight, (read - mean) @ weight.T, Y)
+    assert_points_to_means(layer.weight, read - mean, holds)
+    counts = holds.sum(0)
+    for i, n in enumerate(counts.tolist()):
+        middle = (layer.weight[i].double() @ mean + layer.bias[i]).item()
+        assert middle == pytest.approx(math.log((n + 0.5) / (24 - n + 0.5)), abs=1e-3)
+    again = xmtc.load(tmp_path / "model").rank(list(corpus.texts), 3)
+    assert again.scores.tobytes() == model.rank(list(corpus.texts), 3).scores.tobytes()
+
+
+def assert_points_to_means(rows, centred, holds):
+    """Each row is one number times the mean of its documents' centred vectors, divided by its length."""
+    lengths = []
+    for i, row in enumerate(rows.detach().double()):
+        mean = centred[np.flatnonzero(holds[:, i])].mean(0)
+        if mean.norm() > 1e-3:
+            torch.testing.assert_close(row / row.norm(), mean / mean.norm(), rtol=1e-2, atol=1e-3)
+            lengths.append(row.norm().item())
+    assert lengths == pytest.approx([lengths[0]] * len(lengths), rel=1e-3)
+    assert len(lengths) > 1
+
+
 def test_groups_of_the_static_stages(encoders):
     for negatives, encoder in (("static", "encoder"), ("static-own", "recaller")):
         config = settings(encoders, head={"negatives": negatives})
@@ -282,13 +322,6 @@ def test_groups_of_the_static_stages(encoders):
         network.enter("rank")
         learns = {names[id(p)] for group in lightxml.groups(network, config) for p in group.parameters}
         assert learns == {"head.bottleneck", "head.table"} | ({"encoder.network"} if encoder == "recaller" else set())
-
-
-def test_static_arms_take_as_many_epochs_in_all():
-    train = lightxml.LightTrainConfig(epochs=7, average_from=4)
-    recall, rank = (lightxml._share(train, stage) for stage in ("recall", "rank"))
-    assert (recall.epochs, rank.epochs) == (3, 4)
-    assert (recall.average_from, rank.average_from) == (1, 2)
 
 
 def test_defaults_are_the_papers_even_where_others_are_set():
@@ -315,10 +348,10 @@ def small_corpus(n=24):
 @pytest.mark.parametrize("negatives", ["static", "static-own"])
 def test_static_arms_train_save_and_reload(encoders, negatives, tmp_path):
     over = {"head": {"mode": "large", "negatives": negatives}, "rate": {"encoder": 5e-3, "head": 2e-2}}
-    config = settings(encoders, **merge(over, {"train": {"epochs": 16}}))
+    config = settings(encoders, **merge(over, {"train": {"epochs": 8, "average_from": 6, "average_every": 2}}))
     corpus = small_corpus()
     model = xmtc.train(corpus, "lightxml", config, dev=corpus, out=tmp_path / "model")
-    assert len(model.manifest.details.curve) == 16
+    assert [entry.epoch for entry in model.manifest.details.curve] == [*range(8), *range(8)]  # all epochs in each stage
     assert [(entry.dev is not None) for entry in model.manifest.details.curve] == [False] * 8 + [True] * 8
     assert xmtc.evaluate(model, corpus, intervals=False)["R@5"] > 60
     again = xmtc.load(tmp_path / "model")
@@ -380,8 +413,8 @@ def test_refusals(encoders):
     corpus = small_corpus()
     with pytest.raises(ConfigError, match=r"encoder\.pool = cls3: cls3 reads 3 layers, of 2"):
         xmtc.train(corpus, "lightxml", settings(encoders, encoder={"pool": "cls3"}))
-    with pytest.raises(ConfigError, match=r"train.epochs = 1, but static negatives train recall first"):
-        xmtc.train(corpus, "lightxml", settings(encoders, head={"negatives": "static"}, train={"epochs": 1}))
+    with pytest.raises(ConfigError, match=r"head.label_init = documents needs a bottleneck .* head.sigmoid = false"):
+        xmtc.train(corpus, "lightxml", settings(encoders, head={"label_init": "documents", "sigmoid": True}))
     features = replace(corpus, texts=None, X=sp.csr_matrix(np.eye(24, dtype=np.float32)))
     with pytest.raises(DataError, match="lightxml reads texts, and this corpus has only features"):
         xmtc.train(features, "lightxml", settings(encoders))
@@ -391,6 +424,14 @@ def test_refusals(encoders):
 
 RECIPES = ["eurlex-4k", "amazoncat-13k", "wiki10-31k", "wiki-500k", "amazon-670k"]
 CPU_RECIPES = ["cooking-cpu", "tate-cpu", "eurlex57k-cpu", "pydocs-cpu"]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_recipes_of_the_authors_code_differ_by_its_slips_alone(name):
+    published, repo = (xmtc.api.read_settings(recipe=f"lightxml/{name}{end}")[1] for end in ("", "-repo"))
+    steps = {"amazoncat-13k": 20_000, "wiki-500k": 3000, "amazon-670k": 3000}.get(name)
+    train = {"epochs": published.train.epochs + 5, "dropout_steps": steps}
+    assert repo.model_dump() == merge(published.model_dump(), {"reference": True, "train": train})
 
 
 @pytest.mark.parametrize("recipe", RECIPES + CPU_RECIPES)

@@ -46,8 +46,10 @@ def expert(layer: int = 1, sparse: bool = False) -> LabelAttention:
     torch.manual_seed(5)
     made = LabelAttention(WIDTH, L, layer, HIDDEN, -1.5, sparse).double()
     assert made.output.bias.item() == -1.5
+    assert made.label_bias.tolist() == [0.0] * L
     with torch.no_grad():
         made.queries.normal_()
+        made.label_bias.normal_()
     return made
 
 
@@ -57,7 +59,7 @@ def literal(attention: LabelAttention, given: Encoded) -> Tensor:
     scores = torch.einsum("btd,ld->blt", states, attention.queries)
     alpha = scores.masked_fill(~given.mask[:, None], -torch.inf).softmax(2)
     e = torch.einsum("blt,btd->bld", alpha, states)
-    return attention.output(attention.hidden(e).relu()).squeeze(2)
+    return attention.output(attention.hidden(e).relu()).squeeze(2) + attention.label_bias
 
 
 def gradients(loss: Tensor, module: nn.Module, given: Encoded, layer: int = 1) -> list[Tensor]:
@@ -71,7 +73,7 @@ def naive_logit(attention: LabelAttention, words: list[list[float]], label: int)
     scores = [math.exp(sum(a * b for a, b in zip(word, query, strict=True))) for word in words]
     alpha = [score / sum(scores) for score in scores]
     e = [sum(a * word[i] for a, word in zip(alpha, words, strict=True)) for i in range(WIDTH)]
-    logit = attention.output.bias.item()
+    logit = attention.output.bias.item() + attention.label_bias[label].item()
     for row, bias, out in zip(
         attention.hidden.weight.tolist(),
         attention.hidden.bias.tolist(),
@@ -149,6 +151,15 @@ def test_padding_changes_nothing(left: bool) -> None:
         torch.testing.assert_close(before, after, rtol=1e-9, atol=1e-9)
     assert (one[-1][~near.mask] == 0).all()
     assert (two[-1][~far.mask] == 0).all()
+
+
+def test_weights_of_before_labels_had_biases_load_with_zeros() -> None:
+    attention = expert()
+    old = {name: value for name, value in attention.state_dict().items() if name != "label_bias"}
+    attention.load_state_dict(old)
+    assert attention.label_bias.tolist() == [0.0] * L
+    with pytest.raises(RuntimeError, match="queries"):
+        attention.load_state_dict({})
 
 
 def test_far_scores_stay_finite() -> None:

@@ -57,6 +57,7 @@ def network_and_batch(config, partition=None, dtype=torch.double):
     with torch.no_grad():  # weights far enough apart that attention and the choice of clusters mean something
         for expert in network.attention:
             expert.queries.normal_()
+            expert.label_bias.normal_()
         if partition is not None:
             network.shortlist.generator.weight.mul_(5)
         network.counts.copy_(torch.tensor(COUNTS))
@@ -89,7 +90,7 @@ def naive_expert(expert, states, cls_place):
             sum(s * word[i] for s, word in zip(scores, words, strict=True)) / sum(scores) for i in range(len(words[0]))
         ]
         logits.append(linear(expert.output, [max(0.0, x) for x in linear(expert.hidden, e)])[0])
-    return logits
+    return [z + bias for z, bias in zip(logits, expert.label_bias.tolist(), strict=True)]
 
 
 def linear(layer, vector):
@@ -145,13 +146,50 @@ def test_diversity_starts_when_told(encoders, reduction):
     config = settings(encoders, experts=THREE, loss={"diversity": 0.7, "reduction": reduction})
     network, batch, tokens = network_and_batch(config)
     texts = naive_logits(network, tokens, 0)
-    scale = 7 if reduction == "mean" else 1  # the same for both parts of the loss
+    scale = 7 if reduction == "mean" else 1  # of the cross-entropy; Eq. 6 is a sum
     alone = sum(individual(z, y) for z, y in zip(texts, LABELS, strict=True)) / scale
     assert network.loss(batch)[0].item() == pytest.approx(alone, rel=1e-8)
     network.diverse = True
-    both = alone + 0.7 * sum(diversity(z, y) for z, y in zip(texts, LABELS, strict=True)) / scale
+    both = alone + 0.7 * sum(diversity(z, y) for z, y in zip(texts, LABELS, strict=True))
     assert abs(both - alone) > 1e-6
     assert network.loss(batch)[0].item() == pytest.approx(both, rel=1e-8)
+
+
+@pytest.mark.parametrize("half", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("shortlist", [None, 2])
+def test_half_precision(encoders, half, shortlist):
+    """Under autocast experts give half values; the loss is near that in single precision, and so are its gradients."""
+    over = {"experts": THREE, "encoder": {"pool": "cls+mean"}, "loss": {"diversity": 0.7}, "head": {"shortlist": shortlist}}
+    config = settings(encoders, **over)
+    network, batch, _ = network_and_batch(config, None if shortlist is None else PARTITION, torch.float)
+    network.diverse = True
+    found = []
+    for enabled in (True, False):
+        with torch.autocast("cpu", dtype=half, enabled=enabled):
+            total, _ = network.loss(batch)
+        total.backward()
+        gradient = network.experts[-1].output.weight.grad.clone()
+        network.zero_grad()
+        found.append((total, gradient))
+    (total, gradient), (exact, expected) = found
+    assert total.dtype == torch.float
+    assert total.item() == pytest.approx(exact.item(), rel=0.02)
+    assert (gradient - expected).norm() < 0.05 * expected.norm()
+
+
+def test_prior_biases_are_the_log_odds_of_the_labels(encoders):
+    config = settings(encoders, experts=THREE, head={"shortlist": 2, "initial_bias": "prior"})
+    network, _, _ = network_and_batch(config, PARTITION)
+    network.set_prior(targets(), PARTITION)
+    counts = [sum(label in found for found in LABELS) for label in range(7)]
+    expected = [math.log((n + 0.5) / (5 - n + 0.5)) for n in counts]
+    holds = [sum(any(label in MEMBERS[c] for label in found) for found in LABELS) for c in range(4)]
+    for expert in network.experts:
+        biases = expert.label_bias + expert.output.bias if hasattr(expert, "queries") else expert.output.bias
+        assert biases.tolist() == pytest.approx(expected, rel=1e-6)
+    assert network.shortlist.generator.bias.tolist() == pytest.approx(
+        [math.log((n + 0.5) / (5 - n + 0.5)) for n in holds], rel=1e-6
+    )
 
 
 def test_collaborative_loss_is_of_the_mean_logits(encoders):
@@ -176,15 +214,15 @@ def test_gradients_are_those_of_the_dense_form(encoders):
             states = encoded.states[expert.layer]
             scores = torch.einsum("btd,ld->blt", states, expert.queries)
             alpha = scores.masked_fill(~encoded.mask[:, None], -torch.inf).softmax(2)
-            logits.append(expert.output(expert.hidden(alpha @ states).relu()).squeeze(2))
+            logits.append(expert.output(expert.hidden(alpha @ states).relu()).squeeze(2) + expert.label_bias)
         else:
             logits.append(expert(encoded))
     y = batch.dense_targets(7).double()
-    total = sum(torch.nn.functional.binary_cross_entropy_with_logits(z, y, reduction="sum") for z in logits) / 3
+    total = sum(torch.nn.functional.binary_cross_entropy_with_logits(z, y, reduction="sum") for z in logits) / 3 / 7
     for one, two in permutations([z.sigmoid() for z in logits], 2):
         kl = one * (one / two).log() + (1 - one) * ((1 - one) / (1 - two)).log()
         total = total - 0.5 * (y * (1 - torch.maximum(one, two).detach()) / network.counts * kl).sum() / 6
-    (total / 7).backward()
+    total.backward()
     theirs = {name: p.grad for name, p in network.named_parameters() if p.grad is not None}
     assert ours.keys() == theirs.keys()
     for name, gradient in ours.items():
@@ -222,7 +260,7 @@ def test_shortlist_loss_and_ranking(encoders):
         expected += sum(cross_entropy(z, y) for z, y in zip(clusters, holds, strict=True)) / 4
         order = sorted(range(4), key=lambda c, h=holds, z=clusters: (-h[c], -z[c]))[: max(2, sum(holds))]
         candidates = [label for c in order for label in MEMBERS[c]]
-        expected += (individual(texts[i], labels, candidates) + 0.7 * diversity(texts[i], labels)) / len(candidates)
+        expected += individual(texts[i], labels, candidates) / len(candidates) + 0.7 * diversity(texts[i], labels)
         kept.append([j for c in sorted(range(4), key=lambda c, z=clusters: -z[c])[:2] for j in MEMBERS[c]])
     total, count = network.loss(batch)
     assert total.item() == pytest.approx(expected, rel=1e-8)

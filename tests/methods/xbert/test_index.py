@@ -5,13 +5,12 @@ import pytest
 import scipy.sparse as sp
 
 from xmtc.core.labels import Concept, LabelSet
-from xmtc.core.partition import Partition
+from xmtc.core.partition import Partition, cluster_targets
 from xmtc.core.progress import Progress
 from xmtc.methods.xbert.index import (
     IndexConfig,
     build_index,
     choose_vectors,
-    cluster_targets,
     count_clusters,
     has_text,
     text_vectors,

@@ -11,14 +11,13 @@ import pytest
 from xmtc import api
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError, ModelError
-from xmtc.core.partition import LabelTree, Partition
+from xmtc.core.partition import LabelTree, Partition, cluster_targets
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderReader, Manifest
 from xmtc.features.tfidf import TfidfConfig, fit_tfidf
 from xmtc.linear.beam import SearchConfig
 from xmtc.linear.solver import SolverConfig
 from xmtc.linear.tree import TreeConfig, train_tree
-from xmtc.methods.xbert.index import cluster_targets
 from xmtc.methods.xbert.model import (
     EnsembleConfig,
     JointMatcher,

@@ -12,12 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from xmtc.core.partition import Partition
+from xmtc.core.partition import Partition, cluster_targets
 from xmtc.neural.batches import Batch
+from xmtc.neural.heads import at_least_single
+from xmtc.neural.label_start import log_odds
 
 _CHUNK = 65_536  # labels whose logits are held at once in a ranking
 
@@ -54,12 +57,14 @@ class AplcHead(nn.Module):
     """The head's labels and the tails' clusters share one layer; each tail has its own two.
 
     A head label's probability is σ(z); a tail label's is σ(a of its cluster) · σ(z) (Eq. 2). `pooled` chooses Eq. 5's
-    loss in place of the authors' code's. `initial_bias` is a constant added to all labels' logits.
+    loss in place of the authors' code's. `initial_bias` is a constant added to all labels' logits; with `prior` each
+    label and cluster has its own, which `set_prior` counts. They are no weights: training does not move them.
     """
 
     band_of: Tensor  # (L,) the cluster of each label, 0 for the head
     place: Tensor  # (L,) its place there
     order: Tensor  # (L,) labels by cluster, then place
+    prior: Tensor | None  # (L + K,) added to the logits of the labels, in that order, and of the tails' clusters
 
     def __init__(
         self,
@@ -69,6 +74,7 @@ class AplcHead(nn.Module):
         bare: bool = False,
         pooled: bool = False,
         initial_bias: float = 0.0,
+        prior: bool = False,
     ) -> None:
         super().__init__()
         self.sizes: list[int] = np.diff(bands.starts).tolist()
@@ -88,6 +94,20 @@ class AplcHead(nn.Module):
         self.register_buffer("band_of", torch.from_numpy(bands.parents.astype(np.int64)))
         self.register_buffer("place", torch.from_numpy(place), persistent=False)
         self.register_buffer("order", torch.from_numpy(bands.order.astype(np.int64)), persistent=False)
+        self.register_buffer("prior", torch.zeros(len(bands) + n_tails) if prior else None)
+
+    def set_prior(self, Y: sp.csr_matrix) -> None:
+        """Let every probability start at its label's share of the training documents.
+
+        A tail's cluster starts at the share of documents with a label there, its labels at their share of these.
+        """
+        assert self.prior is not None
+        bands = Partition(self.band_of.cpu().numpy().astype(np.int32), len(self.sizes))
+        active = np.bincount(cluster_targets(Y, bands).indices, minlength=len(self.sizes))  # (1 + K,) documents
+        active[0] = Y.shape[0]  # the head has no cluster: its labels are among all documents
+        counts = np.bincount(Y.indices, minlength=len(bands))
+        labels = log_odds(counts, active[bands.parents])[bands.order]
+        self.prior.copy_(torch.cat([labels, log_odds(active[1:], Y.shape[0])]))
 
     def loss(self, hidden: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """(sum, count) of the cross-entropy over the head's labels and those of the tails that hold positives.
@@ -100,8 +120,8 @@ class AplcHead(nn.Module):
         """
         document, band, place = batch.document_of_positive(), self.band_of[batch.positives], self.place[batch.positives]
         output = self.head(hidden)
-        logits, clusters = self._labels(output[:, : self.sizes[0]]), _at_least_single(output[:, self.sizes[0] :])
-        own = band == 0
+        logits, clusters = self._labels(output[:, : self.sizes[0]], 0), self._clusters(output[:, self.sizes[0] :])
+        own, start = band == 0, self.sizes[0]
         losses = F.softplus(logits).sum(1)  # (B,)
         losses = losses.index_add(0, document[own], -logits[document[own], place[own]])
         n_terms = torch.full_like(losses, self.sizes[0])
@@ -115,8 +135,9 @@ class AplcHead(nn.Module):
             rows = active.nonzero().squeeze(1)  # (n,)
             if len(rows):
                 row_of = active.cumsum(0)[document[own]] - 1  # of each positive, among the n
-                logits = self._labels(tail.labels(tail.narrow(hidden[rows])))  # (n, l_i)
+                logits = self._labels(tail.labels(tail.narrow(hidden[rows])), start)  # (n, l_i)
                 losses = losses.index_add(0, rows, _product_loss(clusters[rows, i], logits, row_of, place[own]))
+            start += self.sizes[i + 1]
         if self.pooled:
             return losses.sum(), n_terms.sum().detach()
         return (losses / n_terms).sum(), torch.tensor(float(len(batch)), device=hidden.device)
@@ -132,7 +153,7 @@ class AplcHead(nn.Module):
         best = _Best(hidden, k)
         for logits, labels in self._chunks(hidden, self.head.weight[:n_head], 0, k):
             best.add(torch.arange(len(hidden), device=hidden.device), labels, F.logsigmoid(logits))
-        clusters = F.logsigmoid(F.linear(hidden, self.head.weight[n_head:]))  # (B, K)
+        clusters = F.logsigmoid(self._clusters(F.linear(hidden, self.head.weight[n_head:])))  # (B, K)
         start = n_head
         for i, tail in enumerate(self.tails):
             rows = (clusters[:, i] >= best.scores[:, -1]).nonzero().squeeze(1)
@@ -145,14 +166,22 @@ class AplcHead(nn.Module):
     def score(self, hidden: Tensor, label: int) -> Tensor:
         """(B,) log p of one label."""
         band, place = int(self.band_of[label]), int(self.place[label])
+        start = sum(self.sizes[:band]) + place
         if band == 0:
-            return F.logsigmoid(self._labels(hidden @ self.head.weight[place]))
+            return F.logsigmoid(self._labels(hidden @ self.head.weight[place, None].T, start)).squeeze(1)
         tail = self.tails[band - 1]
-        cluster = hidden @ self.head.weight[self.sizes[0] + band - 1]
-        return F.logsigmoid(cluster) + F.logsigmoid(self._labels(tail.narrow(hidden) @ tail.labels.weight[place]))
+        cluster = self._clusters(hidden @ self.head.weight[self.sizes[0] :].T)[:, band - 1]
+        logits = self._labels(tail.narrow(hidden) @ tail.labels.weight[place, None].T, start)
+        return F.logsigmoid(cluster) + F.logsigmoid(logits).squeeze(1)
 
-    def _labels(self, logits: Tensor) -> Tensor:
-        return _at_least_single(logits) + self.initial_bias
+    def _labels(self, logits: Tensor, start: int) -> Tensor:
+        """Logits of labels that follow one another in the order, from `start` on, with their constants."""
+        constants = self.initial_bias if self.prior is None else self.prior[start : start + logits.shape[1]]
+        return at_least_single(logits) + constants
+
+    def _clusters(self, logits: Tensor) -> Tensor:
+        """Logits of all tails' clusters, with their constants."""
+        return at_least_single(logits) + (0 if self.prior is None else self.prior[len(self.order) :])
 
     def _chunks(self, vectors: Tensor, weight: Tensor, start: int, k: int) -> Iterator[tuple[Tensor, Tensor]]:
         """(logits, labels) of the k best in each chunk of a cluster whose labels begin at `start` of the order.
@@ -161,8 +190,8 @@ class AplcHead(nn.Module):
         """
         for first in range(0, len(weight), _CHUNK):
             part = weight[first : first + _CHUNK]
-            logits, places = F.linear(vectors, part).topk(min(k, len(part)), dim=1)
-            yield self._labels(logits), self.order[start + first + places]
+            logits, places = self._labels(F.linear(vectors, part), start + first).topk(min(k, len(part)), dim=1)
+            yield logits, self.order[start + first + places]
 
 
 class _Best:
@@ -190,8 +219,3 @@ def _product_loss(cluster: Tensor, logits: Tensor, row: Tensor, place: Tensor) -
     z = logits[row, place]
     # −log p + log(1 − p), where softplus(−z) − softplus(z) = −z
     return absent.index_add(0, row, F.softplus(-cluster[row]) - z + F.softplus(z - reach[row]))
-
-
-def _at_least_single(logits: Tensor) -> Tensor:
-    """Sums over many labels need more than half precision."""
-    return logits.to(torch.promote_types(logits.dtype, torch.float32))

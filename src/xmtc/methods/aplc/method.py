@@ -25,6 +25,7 @@ from xmtc.methods.aplc.head import AplcHead, count_parameters, tail_widths
 from xmtc.neural.batches import Batch
 from xmtc.neural.dropout import Dropout
 from xmtc.neural.encoder import Encoder, restore_encoder
+from xmtc.neural.heads import InitialBias
 from xmtc.neural.model import NeuralModel, load_weights, read_partition
 from xmtc.neural.network import Network
 from xmtc.neural.optimizer import Group, Schedule, group_by_decay
@@ -43,7 +44,9 @@ class HeadConfig(Settings):
     dropout: float = Field(0.1, ge=0, lt=1, description="after the hidden layer")
     q: float = Field(2.0, ge=1, description="tail i is d_h / qⁱ wide")
     bare: bool = Field(False, description="tails as Eq. 6 counts them, without the code's LayerNorm and ReLU")
-    initial_bias: float = Field(0.0, description="constant in the labels' logits; −6 says that labels are rare")
+    initial_bias: InitialBias = Field(
+        0.0, description="constant in the labels' logits; −6 says that labels are rare, prior how rare each one is"
+    )
 
 
 class BandConfig(Settings):
@@ -100,9 +103,10 @@ class AplcNetwork(Network):
         nn.init.normal_(self.hidden.weight, std=0.02)
         nn.init.zeros_(self.hidden.bias)
         self.dropout = Dropout(head.dropout)
-        self.head = AplcHead(
-            self.hidden.out_features, bands, head.q, head.bare, config.loss == "paper", head.initial_bias
-        )
+        prior = isinstance(head.initial_bias, str)
+        constant = 0.0 if isinstance(head.initial_bias, str) else head.initial_bias
+        pooled = config.loss == "paper"
+        self.head = AplcHead(self.hidden.out_features, bands, head.q, head.bare, pooled, constant, prior)
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """(sum, count) of the loss."""
@@ -145,6 +149,8 @@ class AplcMethod(Method[AplcConfig]):
         ready.announce_plan(_head_size(config, ready.encoder, sizes))
         bands = band_labels(ready.corpus.labels.counts[: ready.labels.n_labels], sizes)
         network = AplcNetwork(ready.encoder, config, bands)
+        if config.head.initial_bias == "prior":
+            network.head.set_prior(ready.data.Y)
         curve = ready.fit(network, groups(network, config), partial)
         manifest = ready.describe(AplcDetails, bands=sizes, curve=curve)
         return NeuralModel(manifest, ready.labels, network, ready.tokenizer)
@@ -159,8 +165,8 @@ class AplcMethod(Method[AplcConfig]):
         return NeuralModel(manifest, labels, network, tokenizer)
 
     def uses_dev(self, config: AplcConfig) -> bool:
-        """Return True: dev documents choose the epoch."""
-        return True
+        """Say whether dev documents choose the epoch."""
+        return config.train.dev_fraction > 0
 
 
 def band_sizes(config: BandConfig, n_labels: int) -> list[int]:

@@ -26,7 +26,7 @@ from xmtc.features.tfidf import TfidfConfig
 from xmtc.neural.batches import Batch
 from xmtc.neural.dropout import Dropout
 from xmtc.neural.encoder import Encoder, restore_encoder
-from xmtc.neural.heads import FlatHead
+from xmtc.neural.heads import FlatHead, InitialBias
 from xmtc.neural.model import NeuralModel, load_weights, read_partition
 from xmtc.neural.network import Network
 from xmtc.neural.optimizer import Group, Schedule, group_by_decay
@@ -50,7 +50,12 @@ class HeadConfig(Settings):
     mode: Literal["auto", "small", "large"] = Field("auto", description="one layer over all labels, or clusters")
     large_from: int = Field(100_000, ge=1, description="labels from which auto means large")
     dropout: float = Field(0.5, ge=0, lt=1)
-    initial_bias: float = Field(0.0, description="of the first scores; −6 says that labels are rare")
+    initial_bias: InitialBias = Field(
+        0.0, description="of the first scores; −6 says that labels are rare, prior how rare each label or cluster is"
+    )
+    label_init: Literal["random", "documents"] = Field(
+        "random", description="label rows start at random, or from the mean vectors of their documents"
+    )
     bottleneck: int = Field(400, ge=1, description="width of the label vectors (large)")
     shortlist: int = Field(75, ge=1, description="clusters whose labels are ranked (large)")
     sigmoid: bool = Field(False, description="Eq. 4's sigmoid on the bottleneck (large)")
@@ -113,8 +118,9 @@ class LightxmlNetwork(Network):
         self.head: FlatHead | ClusterHead
         self.recaller: Encoder | None = None
         head = config.head
+        constant = 0.0 if isinstance(head.initial_bias, str) else head.initial_bias
         if partition is None:
-            self.head = FlatHead(self.width, n_labels, head.initial_bias)
+            self.head = FlatHead(self.width, n_labels, constant)
             return
         from xmtc.methods.lightxml.head import ClusterHead
         from xmtc.neural.candidates import Clusters
@@ -124,7 +130,7 @@ class LightxmlNetwork(Network):
             Clusters(partition),
             head.bottleneck,
             head.shortlist,
-            head.initial_bias,
+            constant,
             head.sigmoid,
             config.reference,
         )
@@ -162,6 +168,10 @@ class LightxmlNetwork(Network):
         generator = self.head.generator
         cluster_logit = recalled @ generator.weight[cluster] + generator.bias[cluster]
         return F.logsigmoid(self.head.label_logit(text, label)) + F.logsigmoid(cluster_logit)
+
+    def read(self, batch: Batch) -> Tensor:
+        """Return the texts' vectors (B, width), without dropout of their own."""
+        return self._text(self.encoder, batch)
 
     def enter(self, stage: Stage) -> None:
         """Begin a stage; ranking's own encoder, if it has one, starts from recall's."""
@@ -204,8 +214,10 @@ class LightxmlMethod(Method[LightxmlConfig]):
         partial: Path | None = None,
     ) -> NeuralModel[LightxmlNetwork]:
         """Fine-tune an encoder on a corpus; the epoch that ranks dev best is kept."""
-        if config.head.negatives != "dynamic" and config.train.epochs < 2:
-            raise ConfigError("train.epochs = 1, but static negatives train recall first, then ranking: set 2 or more")
+        if config.head.label_init == "documents" and config.head.sigmoid:
+            raise ConfigError(
+                "head.label_init = documents needs a bottleneck that the text passes unbent: set head.sigmoid = false"
+            )
         ready = prepare(NAME, corpus, config, dev, seed, progress)
         labels = ready.labels
         width = _pool(ready.encoder, config).width
@@ -218,6 +230,10 @@ class LightxmlMethod(Method[LightxmlConfig]):
         n_encoders = 2 if large and config.head.negatives == "static-own" else 1
         ready.announce_plan(head_size(config, width, labels.n_labels, partition), n_encoders)
         network = LightxmlNetwork(ready.encoder, config, labels.n_labels, partition)
+        if config.head.initial_bias == "prior" or config.head.label_init == "documents":
+            from xmtc.methods.lightxml.start import start_head
+
+            start_head(network, ready, partition)
         if large and config.head.negatives != "dynamic":
             curve = _fit_in_stages(network, ready, config, partial)
         else:
@@ -237,8 +253,8 @@ class LightxmlMethod(Method[LightxmlConfig]):
         return NeuralModel(manifest, labels, network, tokenizer)
 
     def uses_dev(self, config: LightxmlConfig) -> bool:
-        """Return True: dev documents choose the epoch."""
-        return True
+        """Say whether dev documents choose the epoch."""
+        return config.train.dev_fraction > 0
 
 
 def _pool(encoder: Encoder, config: LightxmlConfig) -> Pool:
@@ -264,7 +280,7 @@ def head_size(config: LightxmlConfig, width: int, n_labels: int, partition: Part
 def _fit_in_stages(
     network: LightxmlNetwork, ready: Prepared[LightxmlConfig], config: LightxmlConfig, partial: Path | None
 ) -> list[Epoch]:
-    """Train with static negatives: recall, then ranking, in half the epochs each."""
+    """Train with static negatives: recall, then ranking, all epochs each."""
     curve: list[Epoch] = []
     for stage in _STAGES:
         network.enter(stage)
@@ -272,20 +288,9 @@ def _fit_in_stages(
             network,
             groups(network, config),
             None if partial is None else partial / stage,
-            config=_share(config.train, stage),
             choose=stage != "recall",  # recall alone ranks nothing yet: its last epoch is the one to rank with
         )
     return curve
-
-
-def _share(config: TrainConfig, stage: Stage) -> TrainConfig:
-    """The stage's part of the epochs; averaging starts at the same share of each."""
-    half = config.epochs // 2
-    epochs = half if stage == "recall" else config.epochs - half
-    start = config.average_from
-    return config.model_copy(
-        update={"epochs": epochs, "average_from": None if start is None else start * epochs // config.epochs}
-    )
 
 
 def groups(network: LightxmlNetwork, config: LightxmlConfig) -> list[Group]:

@@ -22,6 +22,7 @@ from xmtc.neural.batches import Batch
 from xmtc.neural.candidates import Clusters
 from xmtc.neural.dropout import Dropout
 from xmtc.neural.encoder import Encoded
+from xmtc.neural.heads import at_least_single
 from xmtc.neural.plan import HeadSize
 from xmtc.neural.pooling import Kind, Pool, pool_text
 
@@ -70,7 +71,8 @@ def size_experts(
     """Return what located experts take, before they are built; shortlist: clusters, and how many of them are chosen."""
     read = [len(pool.at(layers)) for kind, layers in experts if kind == "D"]
     n_attention = len(experts) - len(read)
-    dense = sum((width * n + 1) * width + (width + 1) * n_labels for n in read) + n_attention * (width + 2) * hidden
+    dense = sum((width * n + 1) * width + (width + 1) * n_labels for n in read)
+    dense += n_attention * ((width + 2) * hidden + n_labels)
     held = 3 * n_labels * len(experts) + 3 * n_attention * n_words * hidden
     table = n_attention * n_labels * width  # all queries
     if shortlist is None:
@@ -145,7 +147,7 @@ def cross_entropy(logits: Sequence[Tensor], rows: Tensor, columns: Tensor, label
     at rows, columns: BCE(z, y) = softplus(z) − y z, so targets as large as the logits are never built.
     """
     losses = []
-    for z in logits:
+    for z in map(at_least_single, logits):
         costs = F.softplus(z) if labels is None else F.softplus(z).masked_fill(labels < 0, 0)
         losses.append(costs.sum(1).index_add(0, rows, -z[rows, columns]))
     return torch.stack(losses).mean(0)
@@ -162,7 +164,7 @@ def divergence(one: Tensor, two: Tensor) -> Tensor:
 
 
 def diversity_loss(logits: Sequence[Tensor], counts: Tensor) -> Tensor:
-    """−λ KL of each positive, averaged over all ordered pairs of experts (ME-XML, Eq. 6 and 9).
+    """(P,): −λ KL of each positive, averaged over all ordered pairs of experts (ME-XML, Eq. 6 and 9).
 
     logits: of each expert (P,), those of the positives alone, for λ is 0 elsewhere. counts: (P,) n_i, the training
     documents of their labels. λ = (1 − max(p, q)) / n_i, without a gradient: experts shall differ on rare labels that

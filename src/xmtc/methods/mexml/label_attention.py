@@ -4,7 +4,7 @@ States of one layer enter, a logit for every label, or for chosen candidates, le
 
     α_j = softmax over words of h·w_j        (Eq. 2, padding left out)
     e_j = Σ α_ij h_i                         (Eq. 3)
-    l_j = w₂·ReLU(W₁ e_j + b₁) + b₂          (Eq. 4)
+    l_j = w₂·ReLU(W₁ e_j + b₁) + b₂ + c_j    (Eq. 4, and a bias for each label)
 
 and the e_j of a batch are B × L × d numbers. Weights that sum to 1 let W₁ go first: W₁ Σ α_i h_i + b₁ =
 Σ α_i (W₁ h_i + b₁). So it is applied to the words, once for all labels, and labels are worked through in chunks, again
@@ -30,7 +30,7 @@ _ENTRIES = 1 << 22  # numbers in the largest array of a chunk: 16 MB
 
 
 class LabelAttention(nn.Module):
-    """An attention expert: queries w_j (L, d), and one perceptron d → hidden → 1 that all labels share."""
+    """An attention expert: queries w_j (L, d) and biases of the labels, and one perceptron d → hidden → 1 for all."""
 
     def __init__(
         self, width: int, n_labels: int, layer: int, hidden: int, initial_bias: float, sparse: bool = False
@@ -43,6 +43,8 @@ class LabelAttention(nn.Module):
         self.hidden = nn.Linear(width, hidden)
         self.output = nn.Linear(hidden, 1)
         nn.init.constant_(self.output.bias, initial_bias)
+        self.label_bias = nn.Parameter(torch.zeros(n_labels))
+        self.register_load_state_dict_pre_hook(_add_label_bias)  # type: ignore[no-untyped-call]
 
     def forward(self, encoded: Encoded, labels: Tensor | None = None) -> Tensor:
         """(B, L) logits; (B, C) of the candidates `labels` (B, C) where these are given."""
@@ -56,7 +58,7 @@ class LabelAttention(nn.Module):
                 queries = F.embedding(labels, self.queries, sparse=self.sparse)  # (B, C, d)
                 texts = zip(queries, states, values, shut, strict=True)
                 logits = torch.cat([_attend(q, h[None], v[None], out[None], weight) for q, h, v, out in texts])
-            return logits + self.output.bias
+            return logits + self.output.bias + (self.label_bias if labels is None else self.label_bias[labels])
 
     def weights(self, encoded: Encoded, label: int) -> Tensor:
         """(B, T): α of one label (Eq. 2), 0 at padding."""
@@ -92,6 +94,13 @@ def start_from_names(
             raise ConfigError("head.queries = text, but this encoder's word vectors are narrower than its states")
         for label, ids in found.items():
             expert.queries[label] = F.normalize(words[ids].mean(0), dim=0)
+
+
+def _add_label_bias(module: nn.Module, weights: dict[str, Any], prefix: str, *_: object) -> None:
+    """Load weights that were saved before labels had biases of their own: they are zeros."""
+    queries = weights.get(f"{prefix}queries")
+    if queries is not None:
+        weights.setdefault(f"{prefix}label_bias", queries.new_zeros(len(queries)))
 
 
 def _shut(encoded: Encoded) -> Tensor:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
 from pydantic import Field, model_validator
@@ -20,7 +21,7 @@ from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError
 from xmtc.core.method import Method
-from xmtc.core.partition import Partition
+from xmtc.core.partition import Partition, cluster_targets
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import Details, FolderReader
 from xmtc.features.label_clusters import LabelClusterConfig, cluster_labels
@@ -38,6 +39,8 @@ from xmtc.methods.mexml.experts import (
 from xmtc.methods.mexml.label_attention import LabelAttention, start_from_names
 from xmtc.neural.batches import Batch
 from xmtc.neural.encoder import Encoded, Encoder, restore_encoder
+from xmtc.neural.heads import InitialBias
+from xmtc.neural.label_start import log_prior
 from xmtc.neural.model import NeuralModel, load_weights, read_partition
 from xmtc.neural.network import Network
 from xmtc.neural.optimizer import Group, group_by_decay
@@ -53,7 +56,9 @@ class HeadConfig(Settings):
 
     dropout: float = Field(0.1, ge=0, lt=1, description="in document experts and the cluster scorer")
     hidden: int = Field(256, ge=1, description="width of the perceptron behind attention")
-    initial_bias: float = Field(0.0, description="of the first scores; −6 says that labels are rare")
+    initial_bias: InitialBias = Field(
+        0.0, description="of the first scores; −6 says that labels are rare, prior how rare each label or cluster is"
+    )
     queries: Literal["random", "text"] = Field("random", description="start at random, or from the labels' names")
     shortlist: int | None = Field(
         None, ge=1, description="score only the labels of so many clusters; None: all labels, as in the paper"
@@ -66,7 +71,9 @@ class LossConfig(Settings):
     kind: Literal["individual", "collaborative"] = Field(
         "individual", description="each expert's cross-entropy, or that of their mean logits (Eq. 5)"
     )
-    reduction: Literal["mean", "sum"] = Field("mean", description="over labels, in both parts of the loss")
+    reduction: Literal["mean", "sum"] = Field(
+        "mean", description="of the cross-entropy over labels; the diversity loss is a sum over a document's positives"
+    )
     diversity: float | None = Field(
         None, ge=0, description=f"weight of the diversity loss; None: {_DIVERSITY}, or 0 where there is one expert"
     )
@@ -149,23 +156,36 @@ class MexmlNetwork(Network):
         self.diverse = False
         self.register_buffer("counts", torch.ones(n_labels), persistent=False)
         head, width, pool = config.head, encoder.width, _pool(encoder, config)
+        constant = 0.0 if isinstance(head.initial_bias, str) else head.initial_bias
         self.experts = nn.ModuleList()
         for name in config.experts:
             kind, layers = locate_expert(name, encoder.n_layers)
             self.experts.append(
-                DocumentExpert(width, n_labels, pool.at(layers), head.dropout, head.initial_bias)
+                DocumentExpert(width, n_labels, pool.at(layers), head.dropout, constant)
                 if kind == "D"
-                else LabelAttention(width, n_labels, layers[0], head.hidden, head.initial_bias, partition is not None)
+                else LabelAttention(width, n_labels, layers[0], head.hidden, constant, partition is not None)
             )
         self.shortlist: Shortlist | None = None
         if partition is not None:
             n_chosen = head.shortlist or partition.n_clusters
-            self.shortlist = Shortlist(pool, partition, n_chosen, head.dropout, head.initial_bias)
+            self.shortlist = Shortlist(pool, partition, n_chosen, head.dropout, constant)
 
     @property
     def attention(self) -> list[LabelAttention]:
         """The experts that attend to words."""
         return [expert for expert in self.experts if isinstance(expert, LabelAttention)]
+
+    @torch.no_grad()
+    def set_prior(self, Y: sp.csr_matrix, partition: Partition | None) -> None:
+        """Let every expert, and the shortlist, start at the labels' shares of the training documents."""
+        prior = log_prior(Y)
+        for expert in self.experts:
+            if isinstance(expert, DocumentExpert):
+                expert.output.bias.copy_(prior)
+        for attention in self.attention:
+            attention.label_bias.copy_(prior)
+        if self.shortlist is not None and partition is not None:
+            self.shortlist.generator.bias.copy_(log_prior(cluster_targets(Y, partition)))
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Σ over documents of Eq. 10, and of the shortlist's own loss where there is one; the number of documents."""
@@ -179,12 +199,13 @@ class MexmlNetwork(Network):
         logits = self._logits(encoded, labels)
         combined = [torch.stack(logits).mean(0)] if settings.kind == "collaborative" else logits
         losses = cross_entropy(combined, rows, columns, labels)  # (B,)
+        if settings.reduction == "mean":
+            losses = losses / (self.n_labels if labels is None else (labels >= 0).sum(1))
         if self.diverse and self.config.diversity:
             counts = self.counts[columns if labels is None else labels[rows, columns]]
             terms = diversity_loss([z[rows, columns] for z in logits], counts)
+            # Eq. 6 is a sum over the positives: as a mean over all labels it would be lost beside the cross-entropy
             losses = losses.index_add(0, rows, self.config.diversity * terms)
-        if settings.reduction == "mean":
-            losses = losses / (self.n_labels if labels is None else (labels >= 0).sum(1))
         if recall is not None:
             losses = losses + (recall.mean(1) if settings.reduction == "mean" else recall.sum(1))
         return losses.sum(), torch.tensor(float(len(batch)), device=batch.ids.device)
@@ -253,6 +274,8 @@ class MexmlMethod(Method[MexmlConfig]):
         ready.announce_plan(size_experts(experts, ready.encoder.width, n_labels, n_words, head.hidden, pool, shortlist))
         network = MexmlNetwork(ready.encoder, config, n_labels, partition)
         network.counts.copy_(torch.from_numpy(np.bincount(ready.data.Y.indices, minlength=network.n_labels).clip(1)))
+        if head.initial_bias == "prior":
+            network.set_prior(ready.data.Y, partition)
         if head.queries == "text":
             names = ready.labels.names[: network.n_labels]
             start_from_names(network.attention, names, ready.tokenizer, ready.encoder.embed_words().weight, progress)
@@ -276,8 +299,8 @@ class MexmlMethod(Method[MexmlConfig]):
         return NeuralModel(manifest, labels, network, tokenizer)
 
     def uses_dev(self, config: MexmlConfig) -> bool:
-        """Return True: dev documents choose the epoch."""
-        return True
+        """Say whether dev documents choose the epoch."""
+        return config.train.dev_fraction > 0
 
 
 def _pool(encoder: Encoder, config: MexmlConfig) -> Pool:
@@ -303,4 +326,5 @@ def groups(network: MexmlNetwork, config: MexmlConfig) -> list[Group]:
     if network.attention:
         queries = [expert.queries for expert in network.attention]
         found.append(Group(queries, rate.queries, rate.decay, row_sparse=network.shortlist is not None))
+        found.append(Group([expert.label_bias for expert in network.attention], rate.output))
     return found

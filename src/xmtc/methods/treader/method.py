@@ -105,8 +105,8 @@ class TreaderMethod(Method[TreaderConfig]):
         return TaughtModel(manifest, labels, network, tokenizer, teacher)
 
     def uses_dev(self, config: TreaderConfig) -> bool:
-        """Return True: dev documents choose the epoch."""
-        return True
+        """Say whether dev documents choose the epoch."""
+        return config.train.dev_fraction > 0
 
 
 def _fit_words(corpus: Corpus, config: TreaderConfig, seed: int, progress: Progress) -> tuple[Encoder, Tokenizer]:

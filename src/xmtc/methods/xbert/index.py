@@ -85,14 +85,6 @@ def build_index(vectors: Vectors, n_clusters: int, config: IndexConfig, seed: in
     return balanced_kmeans(vectors, n_clusters, seed, config)
 
 
-def cluster_targets(Y: sp.csr_matrix, partition: Partition) -> sp.csr_matrix:
-    """Return the (documents × clusters) matrix of ones where a document has a label of the cluster, or several."""
-    targets: sp.csr_matrix = (Y[:, : len(partition)] @ partition.matrix()).tocsr()
-    targets.sort_indices()
-    targets.data = np.ones(len(targets.data), dtype=np.float32)
-    return targets
-
-
 def has_text(labels: LabelSet) -> NDArray[np.bool_]:
     """Say which labels with parameters have text: a name, alternatives, a description, or an id with a word in it."""
     return np.array(

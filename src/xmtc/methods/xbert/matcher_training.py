@@ -43,7 +43,7 @@ def train_matcher(
     """Train a network, which is left ready to predict, and return its curve.
 
     folder: of the member; what an interrupted run left there is gone on with. The best epoch is the one that ranks the
-    clusters of dev best.
+    clusters of dev best; without dev documents it is the last one.
     """
     layout = network.body.layout
     checkpoints = None if folder is None else folder / "checkpoints"
@@ -54,7 +54,7 @@ def train_matcher(
             network.groups(rate),
             TrainingData(Inputs(documents[0], layout), documents[1]),
             config,
-            dev=(Inputs(dev[0], layout), cluster_scorer(dev[1], config.metric)),
+            dev=(Inputs(dev[0], layout), cluster_scorer(dev[1], config.metric)) if len(dev[0]) else None,
             seed=seed,
             partial=checkpoints,
             identity=identity,

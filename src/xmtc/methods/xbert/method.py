@@ -20,7 +20,7 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError
 from xmtc.core.held_out import hold_out
 from xmtc.core.method import Method
-from xmtc.core.partition import Partition
+from xmtc.core.partition import Partition, cluster_targets
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import Epoch, FolderReader
 from xmtc.core.texts import Texts
@@ -36,7 +36,6 @@ from xmtc.methods.xbert.index import (
     VectorKind,
     build_index,
     choose_vectors,
-    cluster_targets,
     count_clusters,
 )
 from xmtc.methods.xbert.label_encoding import LabelEncoding, check_encoders
@@ -158,7 +157,7 @@ class XbertMethod(Method[XbertConfig]):
 
     def uses_dev(self, config: XbertConfig) -> bool:
         """Say whether dev chooses the best epoch: a linear matcher has none."""
-        return config.match.kind != "linear"
+        return config.match.kind != "linear" and config.train.dev_fraction > 0
 
 
 class _Run:
@@ -193,7 +192,9 @@ class _Run:
             progress.say(f"match.loss = bce goes with search.cluster = sigmoid; it is {config.search.cluster}")
         self.config, self.progress, self.partial = config, progress, partial
         labels = corpus.labels
-        self.manifest, corpus = begin(NAME, corpus, config, dev if neural else None, seed)
+        if not neural or config.train.dev_fraction == 0:
+            dev = None
+        self.manifest, corpus = begin(NAME, corpus, config, dev, seed)
         self.identity = identity_of(self.manifest)
         Checkpoints(partial, self.identity)  # refuses what another run left
         if neural and dev is None:

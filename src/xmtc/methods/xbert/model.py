@@ -23,7 +23,7 @@ from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet, name_cluster
 from xmtc.core.metrics import TruthMode
 from xmtc.core.model import Documents, check_k, pack_texts
-from xmtc.core.partition import Partition
+from xmtc.core.partition import Partition, cluster_targets
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Details, Epoch, FolderWriter, Manifest, Record, write_folder
@@ -31,7 +31,7 @@ from xmtc.core.texts import Texts
 from xmtc.features.tfidf import Tfidf, word_shares
 from xmtc.features.tokens import Tokens
 from xmtc.linear.chunks import LinearTree, TreeShape
-from xmtc.methods.xbert.index import VectorKind, cluster_targets
+from xmtc.methods.xbert.index import VectorKind
 from xmtc.methods.xbert.matching import recall_in_clusters, score_clusters, take_logarithm
 from xmtc.methods.xbert.ranker import StagedSearchConfig, join_features, label_score, match_linearly, rank_in_clusters
 
