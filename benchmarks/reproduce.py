@@ -19,6 +19,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -181,15 +182,15 @@ def _find_encoders(config: Mapping[str, Any]) -> None:
             resolve(name)
 
 
-def _warn_of_random_vectors(config: Mapping[str, Any], published: PublishedSet) -> str | None:
+def _warn_of_random_vectors(config: Mapping[str, Any], published: PublishedSet) -> list[str]:
     """A warning for networks that read words, if the words' vectors are drawn at random and the paper's were not."""
     reads_words = config.get("text") == "words" or config.get("match", {}).get("kind") == "xttention"
     if not reads_words or config["words"]["vectors"] != "random" or published.word_vectors is None:
-        return None
-    return (
+        return []
+    return [
         f"warning: words.vectors = random, so the vectors of words and of labels' descriptions are random; the paper "
         f"begins with {published.word_vectors}: give their file with --set words.vectors=PATH"
-    )
+    ]
 
 
 def mixed_precision() -> str | None:
@@ -292,62 +293,102 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_options(parser, timeout=14 * 24 * 3600, patience=0)
 
 
+@dataclass(frozen=True)
+class _Run:
+    """One model to train."""
+
+    name: str  # of its result and its folder
+    method: str
+    config: dict[str, Any]
+    seed: int
+    assigned: list[str]  # over the recipe
+
+
+def _plan_runs(options: argparse.Namespace, row: Row | None, recipe: str) -> list[_Run]:
+    """The runs that a row needs, or the recipe's one; encoders that cannot be found are refused now."""
+    runs = []
+    for member in (row.members if row else []) or [MemberRun()]:
+        assigned = [*(row.settings if row else []), *member.settings, *options.settings]
+        method, config = _read_settings(options.method, recipe, assigned)
+        _find_encoders(config)
+        seed, told = options.seed + member.seed, [_without_folder(each) for each in assigned]
+        runs.append(_Run(f"{method}-{_variant(options.set, recipe, told)}-{seed}", method, config, seed, told))
+    return runs
+
+
+def _without_folder(assignment: str) -> str:
+    """An assignment as results show it: of a path only its end, since folders are this machine's."""
+    setting, _, value = assignment.partition("=")
+    return f"{setting}={Path(value).name}" if Path(value).exists() else assignment
+
+
 def _measured(options: argparse.Namespace) -> Measured:
     published = read_published(options.published or _published_path(options.method))
     if options.set not in published.sets:
         hint = nearest(options.set, published.sets) or f" Known: {', '.join(published.sets)}."
         raise ConfigError(f"no set {options.set!r} in what {published.title} published.{hint}")
-    own = published.sets[options.set]
-    row = _choose_row(own, options.models)
-    recipe = options.recipe or (row and row.recipe) or _choose_recipe(options.method, options.set)
-    shared = [*(row.settings if row else []), *options.settings]
-    members = (row.members if row else None) or [MemberRun()]
-    runs = []
-    for member in members:
-        assigned = [*(row.settings if row else []), *member.settings, *options.settings]
-        method, config = _read_settings(options.method, recipe, assigned)
-        _find_encoders(config)
-        seed = options.seed + member.seed
-        changed = assigned if len(members) > 1 else shared
-        runs.append((f"{method}-{_variant(options.set, recipe, changed)}-{seed}", method, config, seed, assigned))
-    told, wrong = check_sizes(Path(options.data), own, published.sizes)
-    warning = _warn_of_random_vectors(runs[0][2], own)
-    lines = [*told, *(f"error: {line}" for line in wrong if options.anyway), *([warning] if warning else [])]
+    chosen = published.sets[options.set]
+    row = _choose_row(chosen, options.models)
+    recipe = options.recipe or (row.recipe if row else None) or _choose_recipe(options.method, options.set)
+    runs = _plan_runs(options, row, recipe)
+    told, wrong = check_sizes(Path(options.data), chosen, published.sizes)
+    warnings = _warn_of_random_vectors(runs[0].config, chosen)
+    lines = [*told, *(f"error: {line}" for line in wrong if options.anyway), *warnings]
     print("\n".join(lines), file=sys.stderr, flush=True)
     if wrong and not options.anyway:
         raise DataError("\n".join(wrong))
     about = {"set": options.set, "recipe": shown(recipe), "paper": published.title}
-    sizes = {"sizes": told, "sizes_that_differ": wrong}
+    about |= {"sizes": told, "sizes_that_differ": wrong}
     found = []
-    for name, method, config, seed, assigned in runs:
-        with tempfile.TemporaryDirectory() as ranked:
-            job = {
-                "data": str(Path(options.data).absolute()),
-                "model": str(work_folder(options.work) / NAME / name),
-                "method": method,
-                "config": config,
-                "seed": seed,
-                "threads": options.threads,
-                "resume": options.resume,
-                "ranked": ranked,
-                "hold_out": False,
-            }
-            result = measure(job, limits_of(options))
-        result |= {**about, "name": name, "assigned": assigned, **sizes}
+    for run in runs:
+        result = {**_train(run, options), **about, "name": run.name, "assigned": run.assigned}
         result["title"] = title(result)
         found.append(result)
         if len(runs) > 1:  # a member has a result of its own, and no row of the paper
-            yield f"{NAME}/{name}", {**result, "published": []}
-    if len(runs) > 1:
-        assert row is not None  # the others have one run
-        name = f"{runs[0][1]}-{_variant(options.set, recipe, [row.models, *options.settings])}-{options.seed}"
-        models = [str(work_folder(options.work) / NAME / run[0]) for run in runs]
-        job = {"data": str(Path(options.data).absolute()), "models": models, "threads": options.threads}
-        result = {**found[0], "name": name, "assigned": shared, "members": [each["name"] for each in found]}
-        result |= BENCHMARK.run("join", job, limits_of(options))
-        result["title"] = f"{row.models}: {'; '.join(each['title'] for each in found)}"
-    result["published"] = _beside(own.results, row, result["reports"])
-    yield f"{NAME}/{name}", result
+            yield f"{NAME}/{run.name}", {**result, "published": []}
+    if row is not None and len(runs) > 1:
+        result = _rank_together(found, runs, row, recipe, options)
+    result["published"] = _beside(chosen.results, row, result["reports"])
+    yield f"{NAME}/{result['name']}", result
+
+
+def _train(run: _Run, options: argparse.Namespace) -> Found:
+    """Train and rank one model, or go on where a killed run stopped."""
+    with tempfile.TemporaryDirectory() as ranked:
+        job = {
+            "data": str(Path(options.data).absolute()),
+            "model": str(_model_of(run, options)),
+            "method": run.method,
+            "config": run.config,
+            "seed": run.seed,
+            "threads": options.threads,
+            "resume": options.resume,
+            "ranked": ranked,
+            "hold_out": False,
+        }
+        return measure(job, limits_of(options))
+
+
+def _model_of(run: _Run, options: argparse.Namespace) -> Path:
+    return work_folder(options.work) / NAME / run.name
+
+
+def _rank_together(found: list[Found], runs: list[_Run], row: Row, recipe: str, options: argparse.Namespace) -> Found:
+    """The result of an ensemble whose members are trained."""
+    own = [_without_folder(each) for each in options.settings]
+    job = {
+        "data": str(Path(options.data).absolute()),
+        "models": [str(_model_of(run, options)) for run in runs],
+        "threads": options.threads,
+    }
+    return {
+        **{key: found[0][key] for key in ("method", "facts", "set", "recipe", "paper", "sizes", "sizes_that_differ")},
+        **BENCHMARK.run("join", job, limits_of(options)),
+        "name": f"{runs[0].method}-{_variant(options.set, recipe, [row.models, *own])}-{options.seed}",
+        "title": f"{row.models}: {'; '.join(each['title'] for each in found)}",
+        "assigned": own,
+        "members": [run.name for run in runs],
+    }
 
 
 def _join(job: Found) -> Found:
