@@ -156,8 +156,8 @@ STUDY = Study(
         ),
         Claim(
             title="Figure 5 with three members each: kinds of label vectors or seeds",
-            said="An ensemble over different label vectors helps more than one over seeds alone; the paper compares six "
-            "members of two kinds with three of one.",
+            said="An ensemble over different label vectors helps more than one over seeds alone; the paper compares "
+            "six members of two kinds with three of one.",
             ran=f"X-BERT on MiniLM, first {_LAYERS} layers, {_TOKENS} tokens, {_EPOCHS} epochs a member; mean score of "
             "three members",
             arms=("text2-pifa1", "text1-pifa2", "v1", "v2"),

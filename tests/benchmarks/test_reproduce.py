@@ -75,6 +75,18 @@ members = [{ settings = ["head.dropout=0.1"] }, { seed = 4 }]
 """
 
 
+def test_models_are_ranked_together_as_by_an_ensemble(home: Path) -> None:
+    train, test = (api.read_corpus(home / "tiny", split) for split in ("train", "test"))
+    config = {"tfidf": {"min_df": 1}, "tree": {"trees": 1}}
+    models = [api.train(train, "linear", config, seed=seed, out=home / f"model-{seed}") for seed in (0, 1)]
+    job = {"data": str(home / "tiny"), "models": [str(home / "model-0"), str(home / "model-1")]}
+    found = reproduce.PHASES["join"](job)["reports"]
+    for truth in ("known", "all"):
+        expected = api.evaluate(api.ensemble(models), test, truth=truth)
+        assert found[truth]["metrics"]["P@5"] == pytest.approx(expected["P@5"])
+
+
+@pytest.mark.slow
 def test_an_ensembles_members_are_trained_and_ranked_together(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recipe = write_recipe(home, all_texts(), epochs=3)
     given = ("--models", "ensemble of two seeds", "--set", "train.epochs=1", "--work", str(home / "work"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from pathlib import Path
 
@@ -302,11 +304,15 @@ def test_a_run_killed_in_coarse_or_fine_epochs_ends_in_the_same_bytes(settings, 
 
 
 def test_coarse_clusters_are_learnt_first(settings):
-    given = {"match": {"coarse": 0.5}, "cluster": {"count": 8}, "train": {"epochs": 4}}
+    given = {"match": {"kind": "xttention", "coarse": 0.5}, "cluster": {"count": 8}, "train": {"epochs": 4}}
     heard = Heard()
     model = xmtc.train(documents(), "xbert", merge(settings, given), seed=3, progress=heard)
     assert "the matcher learns 2 coarse clusters first, then 8" in heard.facts
     assert [stage for stage in heard.stages if stage.startswith("epoch ")] == ["epoch 1 of 2", "epoch 2 of 2"] * 2
+    few = Heard()
+    xmtc.train(documents(), "xbert", merge(settings, merge(given, {"cluster": {"count": 3}})), progress=few)
+    assert "match.coarse joins clusters, and there are 3: they are learnt at once" in few.facts
+    assert "epoch 1 of 4" in few.stages
     (details,) = model.manifest.details.members
     assert (len(details.coarse_curve), len(details.curve)) == (2, 2)
     assert model.members[0].matcher.network.output.out_features == 8
@@ -329,6 +335,20 @@ def test_what_the_ranker_reads_is_chosen_once_and_stored(settings, tmp_path):
         assert all(member.matcher.keeps_vectors == choice.joined for member in each.members)
     assert xmtc.load(tmp_path / "model").manifest.details.feature_choice == choice
     assert fixed.manifest.details.feature_choice is None
+
+
+def test_a_folder_from_before_these_settings_loads(ensemble, tmp_path):
+    ensemble.save(tmp_path / "model")
+    path = tmp_path / "model" / "model.json"
+    stored = json.loads(path.read_text())
+    del stored["config"]["match"]["coarse"], stored["config"]["cluster"]["file"]
+    assert "feature_choice" not in stored["details"]
+    assert all("coarse_curve" not in member for member in stored["details"]["members"])
+    del stored["sha256"]
+    stored["sha256"] = hashlib.sha256(json.dumps(stored, sort_keys=True).encode()).hexdigest()
+    path.write_text(json.dumps(stored))
+    texts = list(documents(seed=1).texts)
+    assert xmtc.load(tmp_path / "model").rank(texts, 5).scores.tobytes() == ensemble.rank(texts, 5).scores.tobytes()
 
 
 def test_labels_are_clustered_by_the_vectors_of_a_file(settings, tmp_path):
@@ -566,7 +586,6 @@ def test_what_cannot_be(settings):
         ({"match": {"kind": "linear"}, "rank": {"embedding": "auto"}}, r"rank\.embedding needs a neural matcher"),
         ({"match": {"kind": "linear", "coarse": 0.5}}, r"match\.coarse needs a neural matcher"),
         ({"match": {"coarse": 0.5}, "train": {"epochs": 1}}, r"match\.coarse shares out the epochs"),
-        ({"match": {"coarse": 0.5}, "cluster": {"count": 3}}, r"match\.coarse joins clusters, and there are 3"),
     ):
         with pytest.raises(ConfigError, match=told):
             xmtc.train(documents(), "xbert", merge(settings, wrong))

@@ -216,11 +216,9 @@ class _Run:
         texts = Texts.pack(corpus.texts or ())
         self.Y = corpus.Y[:, : labels.n_labels].tocsr()
         self.n_clusters = count_clusters(labels.n_labels, config.cluster, progress)
-        if config.match.coarse > 0 and self.n_clusters < _FEWEST_TO_JOIN:
-            raise ConfigError(
-                f"match.coarse joins clusters, and there are {self.n_clusters}: set cluster.count to {_FEWEST_TO_JOIN} "
-                "or more, or match.coarse to 0"
-            )
+        self.coarse_first = config.match.coarse > 0 and self.n_clusters >= _FEWEST_TO_JOIN
+        if config.match.coarse > 0 and not self.coarse_first:
+            progress.say(f"match.coarse joins clusters, and there are {self.n_clusters}: they are learnt at once")
         # before the long stages, for settings can be wrong here
         build_accelerator(config.train.precision, skips_parameters=True)
         cluster_scorer(sp.csr_matrix((1, self.n_clusters)), config.train.metric)
@@ -278,7 +276,7 @@ class _Run:
             vectors = self.vectors(kind)
             self.progress.stage("clustering labels")
             partition = build_index(vectors, self.n_clusters, config.cluster, seed)
-            above = {"coarse": coarsen(partition, vectors, config.cluster, seed)} if config.match.coarse > 0 else {}
+            above = {"coarse": coarsen(partition, vectors, config.cluster, seed)} if self.coarse_first else {}
             return {"parents": partition.parents, **above}
 
         found = finish_stage(folder, "index", compute)
