@@ -63,6 +63,9 @@ XBERT = {
 }
 METHODS |= {f"xbert ({kind})": merge(XBERT, {"match": {"kind": kind}}) for kind in ("linear", "xttention", "bert")}
 METHODS["xbert (joined)"] = merge(XBERT, {"rank": {"embedding": True, "negatives": "both"}})
+METHODS["xbert (coarse first, features by dev)"] = merge(
+    XBERT, {"match": {"kind": "xttention", "coarse": 0.3}, "rank": {"embedding": "auto"}}
+)
 METHODS["xbert (both matchers)"] = merge(XBERT, {"match": {"kind": "xttention", "linear": 0.5}})
 METHODS["xbert (ensemble)"] = merge(
     XBERT, {"match": {"kind": "linear"}, "cluster": {"vectors": ["words", "pifa"], "seeds": 2}}

@@ -54,8 +54,31 @@ def test_memory_follows_what_is_held(encoder):
     words.requires_grad_(True)
 
 
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+@pytest.mark.parametrize("gpu", [False, True])
+def test_mixed_precision_takes_less_for_activations_alone(encoder, monkeypatch, precision, gpu):
+    monkeypatch.setattr("xmtc.neural.plan._operations_per_second", lambda precision: 1e9)
+    whole = plan(encoder, batch_size=2, activations=30)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
+    half = plan(encoder, batch_size=2, activations=30, precision=precision)
+    body = sum(p.numel() for p in encoder.parameters())
+    words = encoder.embed_words().weight.numel()
+    # weights, the best ones and moments are kept in float32; products need copies of the weights
+    assert (half.encoder, half.head, half.saving) == (whole.encoder, whole.head, whole.saving)
+    assert half.gradients - whole.gradients == 2 * (body - words + 1000)
+    for found, half_widths, square in ((whole, 0, 4), (half, 19, 2 if gpu else 4)):
+        expected = 0
+        for _ in range(2):  # documents in memory, each as long as the longest
+            expected += 4 * 30
+            for _ in range(20):
+                for _ in range(encoder.n_layers):
+                    expected += (4 * (28 - half_widths) + 2 * half_widths) * encoder.width
+                    expected += 3 * square * encoder.n_heads * 20
+        assert found.activations == expected
+
+
 def test_time_grows_with_the_work(encoder, monkeypatch):
-    monkeypatch.setattr("xmtc.neural.plan._operations_per_second", lambda: 1e9)
+    monkeypatch.setattr("xmtc.neural.plan._operations_per_second", lambda precision: 1e9)
     assert plan(encoder, epochs=6).seconds == pytest.approx(2 * plan(encoder, epochs=3).seconds)
     assert plan(encoder, dense=10**6).seconds > plan(encoder).seconds
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from xmtc.data.conversion import convert
     from xmtc.data.description import Description, SplitFigures, describe, zipf_points
     from xmtc.data.gather import DataWarning
-    from xmtc.data.layouts import LAYOUTS
+    from xmtc.data.layouts import LAYOUTS, read_label_vectors
     from xmtc.data.prediction_input import iter_documents, iter_features
     from xmtc.data.pydocs import build_pydocs
     from xmtc.data.synthetic import build_synthetic
@@ -33,6 +33,7 @@ __all__ = [
     "iter_documents",
     "iter_features",
     "read_corpus",
+    "read_label_vectors",
     "splits",
     "zipf_points",
 ]
@@ -49,6 +50,7 @@ _LAZY = {
     "describe": "xmtc.data.description",
     "iter_documents": "xmtc.data.prediction_input",
     "iter_features": "xmtc.data.prediction_input",
+    "read_label_vectors": "xmtc.data.layouts",
     "zipf_points": "xmtc.data.description",
 }
 

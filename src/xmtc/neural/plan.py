@@ -1,7 +1,7 @@
 """Before training: what it will take in memory and time; what cannot fit is refused.
 
-Sizes and lengths enter, a `Plan` leaves. The figures are rough (within a factor of two where we looked) and nothing
-random is drawn. Knows no method: the head's sizes, and what could be done about them, are handed in.
+Sizes, lengths and the precision enter, a `Plan` leaves. The figures are rough (within a factor of two where we looked)
+and nothing random is drawn. Knows no method: the head's sizes, and what could be done about them, are handed in.
 """
 
 from __future__ import annotations
@@ -16,10 +16,14 @@ from numpy.typing import NDArray
 
 from xmtc.core.errors import ConfigError
 from xmtc.core.progress import Progress
+from xmtc.neural.devices import Precision
 from xmtc.neural.encoder import Encoder
 from xmtc.neural.trainer import TrainConfig
 
-_FLOAT = 4  # bytes
+_FLOAT, _HALF = 4, 2  # bytes
+# widths that autograd keeps of a token in each layer, by counting; in mixed precision norms and residual sums stay in
+# float32 (measured on an encoder under autocast: 8.5 of 28), and linear layers and activation functions do not
+_WIDTHS, _FULL_WIDTHS = 28, 9
 _EFFICIENCY = 0.4  # of a plain matrix product's speed, reached by a training step
 
 
@@ -41,7 +45,7 @@ class Plan:
     encoder: int  # bytes, held all the time: weights, those of the best epoch, their mean, moments
     head: int  # bytes, the same
     activations: int  # bytes, during a step
-    gradients: int  # bytes, during a step
+    gradients: int  # bytes, during a step, with copies of the weights in half precision
     saving: int  # bytes, while a checkpoint is written
     seconds: float
     head_advice: str
@@ -82,18 +86,24 @@ def plan_training(
     trained = n_encoders * (body - frozen) + head.dense
     n_documents, longest = len(lengths), int(lengths.max(initial=1))
     in_memory = min(-(-config.batch_size // config.accumulate), n_documents)
-    # what autograd keeps of a token, by counting
-    a_token = encoder.n_layers * (28 * encoder.width + 3 * encoder.n_heads * longest)
+    mixed = config.precision != "fp32"
+    # what autograd keeps of a token: its vectors, and its rows of three (tokens × tokens) matrices of each head, which
+    # attention on a CPU computes in float32 in any precision
+    widths = _FULL_WIDTHS * _FLOAT + (_WIDTHS - _FULL_WIDTHS) * (_HALF if mixed else _FLOAT)
+    squares = 3 * (_HALF if mixed and torch.cuda.is_available() else _FLOAT)
+    a_token = encoder.n_layers * (widths * encoder.width + squares * encoder.n_heads * longest)
+    # in mixed precision a step holds the weights of all products in half precision, too
+    copies = _HALF * (n_encoders * (body - words.numel()) + head.dense) if mixed else 0
     work = 6.0 * (body - words.numel()) * float(lengths.sum()) * n_encoders
     work += 6.0 * n_documents * (head.dense + head.activations)
     return Plan(
         parameters=n_encoders * body + head.dense + head.table,
         encoder=n_encoders * (each * body - 2 * _FLOAT * frozen),
         head=each * (head.dense + head.table),
-        gradients=_FLOAT * trained,
+        gradients=_FLOAT * trained + copies,
         saving=2 * _FLOAT * (trained + head.table),  # the moments, as bytes
-        activations=_FLOAT * in_memory * (longest * a_token + head.activations),
-        seconds=config.epochs * work / (_EFFICIENCY * _operations_per_second()),
+        activations=in_memory * (longest * a_token + _FLOAT * head.activations),
+        seconds=config.epochs * work / (_EFFICIENCY * _operations_per_second(config.precision)),
         head_advice=head.advice,
     )
 
@@ -111,10 +121,11 @@ def available_memory() -> int:
     return free
 
 
-def _operations_per_second() -> float:
+def _operations_per_second(precision: Precision) -> float:
     """Speed of a matrix product here; the best of several, so that a busy moment does not count."""
     side = 512
-    one = torch.ones(side, side, device="cuda" if torch.cuda.is_available() else "cpu")
+    kind = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
+    one = torch.ones(side, side, dtype=kind, device="cuda" if torch.cuda.is_available() else "cpu")
     best = float("inf")
     for _ in range(12):
         started = time.perf_counter()

@@ -159,7 +159,12 @@ def test_diversity_starts_when_told(encoders, reduction):
 @pytest.mark.parametrize("shortlist", [None, 2])
 def test_half_precision(encoders, half, shortlist):
     """Under autocast experts give half values; the loss is near that in single precision, and so are its gradients."""
-    over = {"experts": THREE, "encoder": {"pool": "cls+mean"}, "loss": {"diversity": 0.7}, "head": {"shortlist": shortlist}}
+    over = {
+        "experts": THREE,
+        "encoder": {"pool": "cls+mean"},
+        "loss": {"diversity": 0.7},
+        "head": {"shortlist": shortlist},
+    }
     config = settings(encoders, **over)
     network, batch, _ = network_and_batch(config, None if shortlist is None else PARTITION, torch.float)
     network.diverse = True

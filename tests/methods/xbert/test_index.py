@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from xmtc.core.config import build
+from xmtc.core.errors import ConfigError
 from xmtc.core.labels import Concept, LabelSet
 from xmtc.core.partition import Partition, cluster_targets
 from xmtc.core.progress import Progress
@@ -11,6 +13,7 @@ from xmtc.methods.xbert.index import (
     IndexConfig,
     build_index,
     choose_vectors,
+    coarsen,
     count_clusters,
     has_text,
     text_vectors,
@@ -50,6 +53,35 @@ def test_clusters_are_balanced_and_follow_the_seed():
     np.testing.assert_array_equal(one.parents, same.parents)
     assert (one.parents != other.parents).any()
     assert set(np.bincount(one.parents).tolist()) <= {6, 7}
+
+
+def test_coarse_clusters_of_a_power_of_two_are_a_level_of_the_same_splits():
+    vectors = np.random.default_rng(0).normal(size=(160, 8)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    fine = build_index(vectors, 32, IndexConfig(), seed=3)
+    coarse = coarsen(fine, vectors, IndexConfig(), seed=3)
+    assert np.bincount(coarse).tolist() == [8] * 4
+    # halving that stops two levels above the clusters makes the same groups of labels
+    np.testing.assert_array_equal(coarse[fine.parents], build_index(vectors, 4, IndexConfig(), seed=3).parents)
+    assert coarsen(build_index(vectors, 4, IndexConfig(), 3), vectors, IndexConfig(), 3).tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_coarse_clusters_of_other_numbers_join_near_centres(sparse):
+    groups = np.arange(60) % 3  # three directions, each the centre of twenty labels
+    vectors = np.eye(3, dtype=np.float32)[groups]
+    fine = Partition((groups * 8 + np.arange(60) // 3 % 8).astype(np.int32), 24)
+    coarse = coarsen(fine, sp.csr_matrix(vectors) if sparse else vectors, IndexConfig(), seed=0)
+    assert len(coarse) == 24
+    for cluster in range(24):
+        assert coarse[cluster] == coarse[cluster // 8 * 8]
+    assert len(set(coarse.tolist())) == 3
+
+
+def test_a_file_of_vectors_and_its_path_go_together():
+    for given in ({"vectors": ["file"]}, {"vectors": ["text"], "file": "L.elmo.npz"}):
+        with pytest.raises(ConfigError, match=r"cluster\.file, the file's path, go together"):
+            build(IndexConfig, given)
 
 
 def test_targets_are_binary_against_a_loop():

@@ -21,12 +21,13 @@ from xmtc.methods.xbert.matcher import (
     PooledEncoder,
     RateConfig,
 )
-from xmtc.methods.xbert.matcher_training import cluster_scorer
+from xmtc.methods.xbert.matcher_training import cluster_scorer, split_epochs
 from xmtc.methods.xbert.matching import transform_scores
 from xmtc.methods.xbert.xttention import Xttention, XttentionConfig
 from xmtc.neural.batches import Inputs
 from xmtc.neural.encoder import load_encoder
 from xmtc.neural.pooling import PooledEncoderConfig
+from xmtc.neural.trainer import TrainConfig
 
 TARGETS = sp.csr_matrix(
     np.array([[1, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 0, 0], [0, 0, 0, 1]], np.float32)
@@ -117,3 +118,30 @@ def test_epochs_are_chosen_by_clusters():
     assert cluster_scorer(TARGETS, "P@1")(ranking) == pytest.approx(100 * 4 / 6)
     with pytest.raises(ConfigError, match=r"train\.metric: no metric 'P@2'"):
         cluster_scorer(TARGETS, "P@2")
+
+
+def test_finer_clusters_begin_with_their_coarse_clusters_rows(case):
+    build, tokens, layout = case
+    coarse = build("hinge", initial_bias=-1)
+    with torch.no_grad():
+        coarse.output.bias.add_(torch.arange(4))
+    parents = np.array([0, 0, 3, 1, 2, 3, 3], np.int32)
+    fine = coarse.refine(parents, MatchConfig())
+    assert fine.body is coarse.body
+    batch = Inputs(tokens, layout).collate(np.arange(3))
+    by_parent = coarse.output(coarse.embed(batch))
+    scores = fine.output(fine.embed(batch))
+    for cluster, parent in enumerate(parents.tolist()):
+        torch.testing.assert_close(scores[:, cluster], by_parent[:, parent])
+    with torch.no_grad():
+        fine.output.weight.add_(1)  # which are rows of their own
+    assert torch.equal(coarse.output(coarse.embed(batch)), by_parent)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "share", "first"), [(2, 0.01, 1), (2, 0.99, 1), (4, 0.5, 2), (5, 0.3, 2), (10, 0.24, 2), (3, 0.9, 2)]
+)
+def test_coarse_clusters_have_a_share_of_the_epochs(epochs, share, first):
+    coarse, fine = split_epochs(TrainConfig(epochs=epochs, average_from=1), share)
+    assert (coarse.epochs, fine.epochs) == (first, epochs - first)
+    assert (coarse.average_from, fine.average_from) == (None, max(0, 1 - first))

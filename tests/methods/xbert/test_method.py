@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from safetensors.numpy import load_file
 
 torch = pytest.importorskip("torch", reason="xbert needs torch")
@@ -259,8 +262,113 @@ def test_a_killed_run_goes_on_member_by_member_and_stage_by_stage(settings, give
         assert not Path(f"{out}.partial").exists()
         assert resumed.stages.count("training the ranker") == 1  # the second member's
         assert resumed.stages.count("clustering labels") == (stop == "clustering labels")
-        assert "epoch 1 of 2" not in resumed.stages or stop == "clustering labels"
+        epochs = [stage for stage in resumed.stages if stage.startswith("epoch ")]
+        assert not epochs or stop == "clustering labels"
     assert whole.stages.count("training the ranker") == 2
+
+
+class StopsInsideTraining(Progress):
+    """Stops, as a kill would, in the n-th batch of all epochs."""
+
+    def __init__(self, at):
+        self.left = at
+        self.inside = False
+
+    def stage(self, name):
+        self.inside = name.startswith("epoch ")
+
+    def step(self, done, total=None):
+        self.left -= self.inside
+        if self.inside and self.left == 0:
+            raise KeyboardInterrupt
+
+
+def test_a_run_killed_in_coarse_or_fine_epochs_ends_in_the_same_bytes(settings, tmp_path):
+    """Four batches an epoch: the first two epochs learn coarse clusters."""
+    given = {"match": {"kind": "xttention", "coarse": 0.5}, "rank": {"embedding": "auto"}, "train": {"epochs": 4}}
+    config = merge(settings, given)
+    xmtc.train(documents(), "xbert", config, seed=2, out=tmp_path / "whole")
+    for stop, done in (
+        (StopsInsideTraining(5), []),
+        (StopsInsideTraining(14), ["coarse-matcher"]),
+        (Heard("choosing the ranker's features"), ["coarse-matcher", "matcher"]),
+        (Heard("training the ranker"), ["coarse-matcher", "features", "matcher"]),
+    ):
+        out = tmp_path / f"cut-{len(done)}"
+        with pytest.raises(KeyboardInterrupt):
+            xmtc.train(documents(), "xbert", config, seed=2, out=out, progress=stop)
+        kept = {path.name for path in Path(f"{out}.partial", "member-0").iterdir()}
+        assert sorted(kept & {"coarse-matcher", "features", "matcher"}) == done
+        xmtc.train(documents(), "xbert", config, seed=2, out=out, resume=True)
+        assert files_of(out) == files_of(tmp_path / "whole")
+
+
+def test_coarse_clusters_are_learnt_first(settings):
+    given = {"match": {"kind": "xttention", "coarse": 0.5}, "cluster": {"count": 8}, "train": {"epochs": 4}}
+    heard = Heard()
+    model = xmtc.train(documents(), "xbert", merge(settings, given), seed=3, progress=heard)
+    assert "the matcher learns 2 coarse clusters first, then 8" in heard.facts
+    assert [stage for stage in heard.stages if stage.startswith("epoch ")] == ["epoch 1 of 2", "epoch 2 of 2"] * 2
+    few = Heard()
+    xmtc.train(documents(), "xbert", merge(settings, merge(given, {"cluster": {"count": 3}})), progress=few)
+    assert "match.coarse joins clusters, and there are 3: they are learnt at once" in few.facts
+    assert "epoch 1 of 4" in few.stages
+    (details,) = model.manifest.details.members
+    assert (len(details.coarse_curve), len(details.curve)) == (2, 2)
+    assert model.members[0].matcher.network.output.out_features == 8
+
+
+def test_what_the_ranker_reads_is_chosen_once_and_stored(settings, tmp_path):
+    given = {"cluster": {"vectors": ["text", "pifa"]}, "rank": {"embedding": "auto"}}
+    heard = Heard()
+    model = xmtc.train(documents(), "xbert", merge(settings, given), seed=3, progress=heard)
+    choice = model.manifest.details.feature_choice
+    assert sum(fact.startswith("rank.embedding = auto") for fact in heard.facts) == 1
+    assert choice.joined == (choice.joined_score > choice.alone_score)
+    fixed = xmtc.train(
+        documents(), "xbert", merge(settings, merge(given, {"rank": {"embedding": choice.joined}})), seed=3
+    )
+    texts = list(documents(seed=1).texts)
+    model.save(tmp_path / "model")
+    for each in (model, xmtc.load(tmp_path / "model")):
+        assert each.rank(texts, 5).scores.tobytes() == fixed.rank(texts, 5).scores.tobytes()
+        assert all(member.matcher.keeps_vectors == choice.joined for member in each.members)
+    assert xmtc.load(tmp_path / "model").manifest.details.feature_choice == choice
+    assert fixed.manifest.details.feature_choice is None
+
+
+def test_a_folder_from_before_these_settings_loads(ensemble, tmp_path):
+    ensemble.save(tmp_path / "model")
+    path = tmp_path / "model" / "model.json"
+    stored = json.loads(path.read_text())
+    del stored["config"]["match"]["coarse"], stored["config"]["cluster"]["file"]
+    assert "feature_choice" not in stored["details"]
+    assert all("coarse_curve" not in member for member in stored["details"]["members"])
+    del stored["sha256"]
+    stored["sha256"] = hashlib.sha256(json.dumps(stored, sort_keys=True).encode()).hexdigest()
+    path.write_text(json.dumps(stored))
+    texts = list(documents(seed=1).texts)
+    assert xmtc.load(tmp_path / "model").rank(texts, 5).scores.tobytes() == ensemble.rank(texts, 5).scores.tobytes()
+
+
+def test_labels_are_clustered_by_the_vectors_of_a_file(settings, tmp_path):
+    """Two topics in each of five directions: labels of a direction are one cluster, in any order of the file's rows."""
+    rows = [*reversed(range(len(TOPICS)))]
+    vectors = np.eye(5, dtype=np.float32)[[row // 2 for row in rows]]
+    sp.save_npz(tmp_path / "L.elmo.npz", sp.csr_matrix(vectors))
+    (tmp_path / "mlc2seq").mkdir()
+    (tmp_path / "mlc2seq" / "label_vocab.txt").write_text("".join(f"1\t{row}\n" for row in rows))
+    given = {"match": {"kind": "linear"}, "cluster": {"count": 5, "vectors": ["file"]}}
+    config = merge(settings, merge(given, {"cluster": {"file": str(tmp_path / "L.elmo.npz")}}))
+    model = xmtc.train(documents(), "xbert", config)
+    parents = model.members[0].partition.parents
+    cluster_of = dict(zip(model.labels.ids, parents.tolist(), strict=True))
+    for topic in range(0, len(TOPICS), 2):
+        assert cluster_of[str(topic)] == cluster_of[str(topic + 1)]
+    assert len(set(cluster_of.values())) == 5
+    for wrong, told in (("nofile.npz", "there is no file"), ("mlc2seq/label_vocab.txt", "not a sparse matrix")):
+        with pytest.raises(XmtcError, match=told):
+            xmtc.train(documents(), "xbert", merge(config, {"cluster": {"file": str(tmp_path / wrong)}}))
 
 
 def test_another_run_is_refused(settings, tmp_path):
@@ -474,6 +582,13 @@ def test_what_cannot_be(settings):
         xmtc.train(documents(), "xbert", merge(settings, {"match": {"kind": "linear"}, "rank": {"embedding": True}}))
     with pytest.raises(ConfigError, match=r"match\.linear goes with a neural matcher"):
         xmtc.train(documents(), "xbert", merge(settings, {"match": {"kind": "linear", "linear": 0.5}}))
+    for wrong, told in (
+        ({"match": {"kind": "linear"}, "rank": {"embedding": "auto"}}, r"rank\.embedding needs a neural matcher"),
+        ({"match": {"kind": "linear", "coarse": 0.5}}, r"match\.coarse needs a neural matcher"),
+        ({"match": {"coarse": 0.5}, "train": {"epochs": 1}}, r"match\.coarse shares out the epochs"),
+    ):
+        with pytest.raises(ConfigError, match=told):
+            xmtc.train(documents(), "xbert", merge(settings, wrong))
     noop = {"match": {"kind": "linear"}, "search": {"combiner": "noop"}, "cluster": {"seeds": 2}}
     with pytest.raises(ConfigError, match=r"set ensemble\.rule to rank, sigmoid or softmax"):
         xmtc.train(documents(), "xbert", merge(settings, noop))
@@ -512,6 +627,26 @@ def test_published_recipes(name, clusters, epochs, batch):
     assert (config.cluster.vectors, config.cluster.seeds) == (["text", "pifa"], 3)
     assert (config.encoder.name, config.match.loss, config.solver.bias) == ("bert-base-uncased", "hinge", 0)
     assert (config.search.beam, config.search.cluster, config.search.combiner) == (10, "l2-hinge", "l3-hinge")
+    assert (0.5 if name == "wiki-500k" else 0.55) == config.propensity.A
+
+
+@pytest.mark.parametrize(
+    ("name", "clusters", "epochs", "batch"),
+    [
+        ("eurlex-4k", 64, 12, 128),
+        ("wiki10-28k", 512, 20, 128),
+        ("amazoncat-13k", 256, 6, 256),
+        ("wiki-500k", 8192, 9, 256),
+    ],
+)
+def test_published_recipes_of_xttention(name, clusters, epochs, batch):
+    method, config = api.read_settings(recipe=f"xbert/{name}-xttention")
+    assert (method, config.match.kind, config.match.loss) == ("xbert", "xttention", "hinge")
+    assert (config.cluster.count, config.train.epochs, config.train.batch_size) == (clusters, epochs, batch)
+    sizes = config.xttention
+    assert (sizes.hidden, sizes.attention, sizes.rows, sizes.mlp) == (512, 350, 30, 2000)
+    assert (config.words.vectors, config.words.width, config.words.max_words) == ("random", 512, 300)
+    assert (config.rate.xttention, config.solver.bias, config.solver.prune) == (1e-4, 0, 0.1)
     assert (0.5 if name == "wiki-500k" else 0.55) == config.propensity.A
 
 

@@ -11,9 +11,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+    import scipy.sparse as sp
+    from numpy.typing import NDArray
+
     from xmtc.data.layout import Layout
 
-__all__ = ["LAYOUTS", "Entry"]
+__all__ = ["LAYOUTS", "Entry", "read_label_vectors"]
 
 
 @dataclass(frozen=True)
@@ -48,3 +54,10 @@ LAYOUTS = (
     Entry("libmultilabel", "xmtc.data.layouts.libmultilabel"),
     Entry("xml-repository", "xmtc.data.layouts.xml_repository"),
 )
+
+
+def read_label_vectors(path: Path) -> tuple[list[str], sp.csr_matrix | NDArray[np.float32]]:
+    """Read label vectors from a file beside a data set, such as X-BERT's L.elmo.npz; return ids and rows of labels."""
+    from xmtc.data.layouts import numbered
+
+    return numbered.read_label_vectors(path)

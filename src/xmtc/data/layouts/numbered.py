@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
@@ -123,6 +124,54 @@ def read_matrix(path: Path) -> sp.csr_matrix:
         raise DataError(f"{path}: holds {matrix.dtype} values; write numbers")
     matrix.sum_duplicates()
     return matrix
+
+
+def read_label_vectors(path: Path) -> tuple[list[str], sp.csr_matrix | NDArray[np.float32]]:
+    """Return the ids of labels and a row for each: of a sparse matrix (.npz), or of an array (.npy).
+
+    Row i is the vector of the label that line i of mlc2seq/label_vocab.txt or label_vocab.txt (X-BERT) or of
+    label_map.txt (X-Transformer), in the folder of the file, names; without these, of the label with the number i.
+    A sparse matrix that is mostly filled, as L.elmo.npz is, becomes an array.
+    """
+    vectors: sp.csr_matrix | NDArray[np.float32]
+    if path.suffix == ".npy":
+        vectors = _read_array(path)
+    else:
+        vectors = read_matrix(path).astype(np.float32)
+        if vectors.nnz > 0.5 * vectors.shape[0] * vectors.shape[1]:
+            vectors = vectors.toarray()
+    if not np.isfinite(vectors.data if sp.issparse(vectors) else vectors).all():
+        raise DataError(f"{path}: a label vector holds NaN or infinity; replace it by a number")
+    names = Names(None, [], {})
+    for folder, file, counted in (
+        (path.parent / "mlc2seq", "label_vocab.txt", True),
+        (path.parent, "label_vocab.txt", True),
+        (path.parent, "label_map.txt", False),
+    ):
+        if names.ids is None and folder.is_dir():
+            names = read_names(folder, file, counted=counted)
+            if names.ids is not None and len(names.ids) != vectors.shape[0]:
+                raise DataError(
+                    f"{path} has {vectors.shape[0]} rows, but {file} names {len(names.ids)} labels; line i must name "
+                    "the label of row i"
+                )
+    return names.ids or [str(number) for number in range(vectors.shape[0])], vectors
+
+
+def _read_array(path: Path) -> NDArray[np.float32]:
+    try:
+        found = np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+    except (ValueError, EOFError) as error:
+        raise DataError(
+            f"{path}: not an array ({str(error).splitlines()[0][:100]}); write it with numpy.save"
+        ) from None
+    if found.ndim != 2 or not np.issubdtype(found.dtype, np.number) or np.iscomplexobj(found):
+        raise DataError(
+            f"{path}: holds {found.dtype} values of shape {found.shape}; write a row of numbers for each label"
+        )
+    return np.asarray(found, dtype=np.float32)
 
 
 def read_features(path: Path | None, n: int, beside: Path) -> sp.csr_matrix | None:

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from xmtc.core.labels import LabelSet
 from xmtc.core.partition import Partition
@@ -21,8 +21,10 @@ from xmtc.core.progress import SILENT, Progress
 from xmtc.features.clustering import MeansConfig, Vectors, balanced_kmeans
 from xmtc.features.label_vectors import Weighting, embed_labels, local_name
 
-VectorKind = Literal["text", "words", "pifa", "pifa-neural"]
+VectorKind = Literal["text", "words", "pifa", "pifa-neural", "file"]
 FROM_TEXT: frozenset[VectorKind] = frozenset({"text", "words"})
+
+_JOINED = 8  # clusters that make a coarse one
 
 # three letters on end, or letters and no digit: C# and 茶, but not c12
 _WORDS = re.compile(r"[^\W\d_]{3}|^\D*[^\W\d_]\D*$")
@@ -35,7 +37,8 @@ class IndexConfig(MeansConfig):
         default_factory=lambda: list[VectorKind](["text"]),
         min_length=1,
         description="of labels: text (an encoder reads their names), words (mean of static word vectors), pifa (their "
-        "documents' TF-IDF), pifa-neural (their documents' vectors by an encoder); several make several members",
+        "documents' TF-IDF), pifa-neural (their documents' vectors by an encoder), file (cluster.file); several make "
+        "several members",
     )
     seeds: int = Field(1, ge=1, description="clusterings of each kind of vector, each a member")
     count: int | None = Field(None, ge=1, description="clusters K; None: by rule and size")
@@ -47,6 +50,19 @@ class IndexConfig(MeansConfig):
     weighting: Weighting = Field("plain", description="of documents in pifa: plain (the paper's) or sqrt (its code's)")
     top: int | None = Field(None, ge=1, description="entries kept of each pifa vector")
     encoder: str | None = Field(None, description="of label vectors; None: the matcher's")
+    file: str | None = Field(
+        None,
+        description="of label vectors of kind file: a sparse matrix (.npz), such as X-BERT's L.elmo.npz, or an array "
+        "(.npy), a row for each line of the mlc2seq/label_vocab.txt, label_vocab.txt or label_map.txt beside it",
+    )
+
+    @model_validator(mode="after")
+    def _check_file(self) -> IndexConfig:
+        if ("file" in self.vectors) != (self.file is not None):
+            raise ValueError(
+                'cluster.vectors with "file" and cluster.file, the file\'s path, go together: set both or none'
+            )
+        return self
 
 
 def choose_vectors(labels: LabelSet, config: IndexConfig, progress: Progress = SILENT) -> list[VectorKind]:
@@ -83,6 +99,21 @@ def count_clusters(n_labels: int, config: IndexConfig, progress: Progress = SILE
 def build_index(vectors: Vectors, n_clusters: int, config: IndexConfig, seed: int) -> Partition:
     """Cluster labels by balanced k-means."""
     return balanced_kmeans(vectors, n_clusters, seed, config)
+
+
+def coarsen(partition: Partition, vectors: Vectors, config: IndexConfig, seed: int) -> NDArray[np.int32]:
+    """Return the coarse cluster of each cluster: a level above them in the tree of splits, of an eighth as many nodes.
+
+    K = 2^n clusters were made by halving and are numbered from left to right, so neighbours share their ancestors. With
+    another K there is no tree above the clusters: then their centres are clustered. Needs four clusters or more.
+    """
+    n_clusters = partition.n_clusters
+    n_coarse = max(2, n_clusters // _JOINED)
+    if n_clusters & (n_clusters - 1) == 0:
+        return (np.arange(n_clusters) // (n_clusters // n_coarse)).astype(np.int32)
+    centres = partition.matrix().T @ vectors
+    dense_or_csr: Vectors = sp.csr_matrix(centres) if sp.issparse(centres) else centres
+    return balanced_kmeans(dense_or_csr, n_coarse, seed, config).parents
 
 
 def has_text(labels: LabelSet) -> NDArray[np.bool_]:

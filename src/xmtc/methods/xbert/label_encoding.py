@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
 import scipy.sparse as sp
 
-from xmtc.core.errors import ConfigError
+from xmtc.core.errors import ConfigError, DataError
 from xmtc.core.labels import LabelSet
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.texts import Texts
+from xmtc.data import read_label_vectors
 from xmtc.features.clustering import Vectors
 from xmtc.features.label_vectors import pifa
 from xmtc.features.words import load_wordllama
@@ -25,8 +28,10 @@ _LABEL_TOKENS = 64  # of a label's text that the encoder reads
 
 
 def check_encoders(kinds: Iterable[VectorKind], index: IndexConfig, matcher: EncoderConfig) -> None:
-    """Refuse encoders of label vectors that cannot be loaded, before anything else is done."""
+    """Refuse encoders and a file of label vectors that cannot be read, before anything else is done."""
     for kind in kinds:
+        if kind == "file" and not Path(index.file or "").is_file():
+            raise ConfigError(f"cluster.file: there is no file {index.file!r}")
         if kind in ("text", "pifa-neural") or (kind == "words" and load_wordllama() is None):
             _load(kind, index, matcher)
 
@@ -62,6 +67,8 @@ class LabelEncoding:
         progress.stage("label vectors")
         if kind == "pifa":
             return pifa(self.X, self.Y, index.weighting, index.top)
+        if kind == "file":
+            return file_vectors(self.labels, Path(index.file or ""), index.metric == "spherical", progress)
         wordllama = load_wordllama() if kind == "words" else None
         if wordllama is not None:
             return text_vectors(self.labels, self.Y, wordllama, progress)
@@ -75,3 +82,34 @@ class LabelEncoding:
         return text_vectors(
             self.labels, self.Y, lambda texts: embed_texts(Texts.pack(texts), encoder, tokenizer, progress), progress
         )
+
+
+def file_vectors(labels: LabelSet, path: Path, unit: bool, progress: Progress = SILENT) -> Vectors:
+    """Return the (labels × d) rows of a file of label vectors, joined by the labels' ids.
+
+    unit: scale rows to length 1, for spherical k-means. A label that the file does not name gets zero, which any
+    cluster may hold; raises DataError if these are more than half.
+    """
+    ids, rows = read_label_vectors(path)
+    row_of = {label: i for i, label in enumerate(ids)}
+    places = np.array([row_of.get(label, -1) for label in labels.ids[: labels.n_labels]], dtype=np.int64)
+    found = places >= 0
+    n_missing = int((~found).sum())
+    if 2 * n_missing > labels.n_labels:
+        raise DataError(
+            f"{path} has no row for {n_missing:,} of {labels.n_labels:,} labels, such as "
+            f"{labels.ids[int(np.argmin(found))]!r}; it names labels such as {ids[0]!r}"
+        )
+    if n_missing:
+        progress.say(f"{n_missing:,} of {labels.n_labels:,} labels have no row in {path.name}: they go to any cluster")
+    scale = found.astype(np.float32)
+    chosen = rows[np.maximum(places, 0)]
+    if unit:
+        squares = chosen.multiply(chosen).sum(axis=1) if sp.issparse(chosen) else np.square(chosen).sum(axis=1)
+        lengths = np.sqrt(np.asarray(squares, dtype=np.float64)).ravel()
+        scale = (scale / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+    if not sp.issparse(chosen):
+        return np.asarray(chosen * scale[:, None], dtype=np.float32)
+    scaled: sp.csr_matrix = (sp.diags(scale) @ chosen).tocsr()
+    scaled.eliminate_zeros()
+    return scaled

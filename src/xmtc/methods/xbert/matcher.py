@@ -56,6 +56,12 @@ class MatchConfig(Settings):
         lt=1,
         description="share that a linear tree over the clusters has in their scores, beside bert or xttention; 0, none",
     )
+    coarse: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="share of the epochs, the first, in which coarser clusters of some eight each are learnt; 0, none",
+    )
 
 
 class RateConfig(Settings):
@@ -131,6 +137,15 @@ class ClusterMatcher(Trainable, Embedder):
     def rank(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
         """(clusters, raw scores) of the k best clusters."""
         return self.rank_vectors(self.embed(batch), k)
+
+    def refine(self, parents: NDArray[np.integer], config: MatchConfig) -> ClusterMatcher:
+        """Return a matcher of finer clusters with the same body; cluster c begins with the row of `parents[c]`."""
+        finer = ClusterMatcher(self.body, len(parents), config)
+        rows = torch.as_tensor(np.asarray(parents, dtype=np.int64), device=self.output.weight.device)
+        with torch.no_grad():
+            finer.output.weight.copy_(self.output.weight[rows])
+            finer.output.bias.copy_(self.output.bias[rows])
+        return finer
 
     def groups(self, rate: RateConfig) -> list[Group]:
         """Parameters with their learning rates."""

@@ -39,14 +39,15 @@ def train_matcher(
     folder: Path | None,
     identity: dict[str, Any],
     progress: Progress = SILENT,
+    stage: str = "matcher",
 ) -> list[Epoch]:
     """Train a network, which is left ready to predict, and return its curve.
 
-    folder: of the member; what an interrupted run left there is gone on with. The best epoch is the one that ranks the
-    clusters of dev best; without dev documents it is the last one.
+    folder: of the member; an interrupted run resumes from what is stored there under the name of the stage. The best
+    epoch is the one that ranks the clusters of dev best; without dev documents it is the last one.
     """
     layout = network.body.layout
-    checkpoints = None if folder is None else folder / "checkpoints"
+    checkpoints = None if folder is None else folder / f"{stage}-checkpoints"
 
     def compute() -> dict[str, NDArray[Any]]:
         curve = fit(
@@ -64,7 +65,7 @@ def train_matcher(
         told = np.frombuffer(json.dumps([entry.to_json() for entry in curve]).encode(), dtype=np.uint8)
         return {**{name: value.cpu().numpy() for name, value in network.state_dict().items()}, _CURVE: told}
 
-    found = finish_stage(folder, "matcher", compute)
+    found = finish_stage(folder, stage, compute)
     curve = [Epoch(**entry) for entry in json.loads(found.pop(_CURVE).tobytes())]
     network.load_state_dict({name: torch.tensor(array) for name, array in found.items()})
     # where training would have left it: members share words, and what follows reads the documents there
@@ -73,6 +74,17 @@ def train_matcher(
     if checkpoints is not None:
         shutil.rmtree(checkpoints, ignore_errors=True)
     return curve
+
+
+def split_epochs(config: TrainConfig, share: float) -> tuple[TrainConfig, TrainConfig]:
+    """Return the settings of training on coarse clusters, for a share of the epochs, and on fine ones, for the rest.
+
+    Both have one epoch at least. Weights are averaged on fine clusters only.
+    """
+    first = min(max(1, int(share * config.epochs + 0.5)), config.epochs - 1)
+    later = None if config.average_from is None else max(0, config.average_from - first)
+    coarse = config.model_copy(update={"epochs": first, "average_from": None})
+    return coarse, config.model_copy(update={"epochs": config.epochs - first, "average_from": later})
 
 
 def cluster_scorer(targets: sp.csr_matrix, metric: str) -> Score:

@@ -6,7 +6,9 @@ and seeds; they share TF-IDF and tokens, are trained one after another, and lie 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from functools import partial as partial_of
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from xmtc.core.held_out import hold_out
 from xmtc.core.method import Method
 from xmtc.core.partition import Partition, cluster_targets
 from xmtc.core.progress import SILENT, Progress
+from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Epoch, FolderReader
 from xmtc.core.texts import Texts
 from xmtc.features.clustering import ClusterConfig, label_tree
@@ -31,11 +34,13 @@ from xmtc.features.words import Words, WordsConfig, fill_vectors, known_vectors
 from xmtc.linear.chunks import LinearTree
 from xmtc.linear.solver import SolverConfig
 from xmtc.linear.tree import TreeConfig, train_tree
+from xmtc.methods.xbert.feature_choice import FeatureChoice, MatchedDocuments, choose_features
 from xmtc.methods.xbert.index import (
     IndexConfig,
     VectorKind,
     build_index,
     choose_vectors,
+    coarsen,
     count_clusters,
 )
 from xmtc.methods.xbert.label_encoding import LabelEncoding, check_encoders
@@ -49,7 +54,7 @@ from xmtc.methods.xbert.matcher import (
     load_network,
     load_reader,
 )
-from xmtc.methods.xbert.matcher_training import cluster_scorer, train_matcher
+from xmtc.methods.xbert.matcher_training import cluster_scorer, split_epochs, train_matcher
 from xmtc.methods.xbert.model import (
     EnsembleConfig,
     JointMatcher,
@@ -72,6 +77,8 @@ from xmtc.neural.prepare import NeuralConfig, begin, identity_of
 from xmtc.neural.trainer import TrainConfig
 
 NAME = "xbert"
+_FEWEST_TO_JOIN = 4  # clusters: fewer make no coarser level
+Matched = tuple[Ranking, NDArray[np.float32] | None]  # retrieved clusters, and the vectors of texts
 
 
 class XbertTrainConfig(TrainConfig):
@@ -129,6 +136,8 @@ class XbertMethod(Method[XbertConfig]):
         details_of_all = XbertDetails(
             features=begun.features, dev=begun.dev, members=known, clusters=run.n_clusters, curve=known[0].curve
         )
+        if run.choice is not None:
+            details_of_all = details_of_all.model_copy(update={"feature_choice": run.choice})
         manifest = run.manifest.with_details(details_of_all)
         shared = (corpus.labels, run.tfidf, run.reader, tuple(members))
         return StagedModel(manifest, *shared, config.search, config.ensemble)
@@ -138,6 +147,7 @@ class XbertMethod(Method[XbertConfig]):
         manifest, config, labels = reader.open(XbertConfig, XbertDetails)
         neural = config.match.kind != "linear"
         text_reader = load_reader(reader, config.match, config.encoder, config.words) if neural else None
+        joins = _reads_vectors(config, manifest.details.feature_choice)
         members = []
         for i, details in enumerate(manifest.details.members):
             linear = None
@@ -147,7 +157,7 @@ class XbertMethod(Method[XbertConfig]):
             if text_reader is not None:
                 sizes = (config.match, config.encoder, config.xttention)
                 network = load_network(reader, i, text_reader, details.clusters, *sizes)
-            matcher = _join(network, linear, config)
+            matcher = _join(network, linear, config, joins)
             partition = Partition(reader.arrays(f"member-{i}/index")["parents"], details.clusters)
             ranker = LinearTree.restore(reader.arrays(f"member-{i}/ranker"), details.ranker)
             members.append(Member(partition, matcher, ranker))
@@ -176,6 +186,10 @@ class _Run:
         neural = config.match.kind != "linear"
         if config.rank.embedding and not neural:
             raise ConfigError("rank.embedding needs a neural matcher: set match.kind to bert or xttention")
+        if config.match.coarse > 0 and not neural:
+            raise ConfigError("match.coarse needs a neural matcher: set match.kind to bert or xttention")
+        if config.match.coarse > 0 and config.train.epochs < 2:
+            raise ConfigError("match.coarse shares out the epochs, and train.epochs is 1: set it to 2 or more")
         if config.match.linear > 0 and not neural:
             raise ConfigError("match.linear goes with a neural matcher; match.kind = linear is a linear tree alone")
         n_members = len(kinds) * config.cluster.seeds
@@ -191,6 +205,7 @@ class _Run:
         if config.match.loss == "bce" and neural and config.search.cluster != "sigmoid":
             progress.say(f"match.loss = bce goes with search.cluster = sigmoid; it is {config.search.cluster}")
         self.config, self.progress, self.partial = config, progress, partial
+        self.choice: FeatureChoice | None = None  # with rank.embedding = auto, once the first member is matched
         labels = corpus.labels
         if not neural or config.train.dev_fraction == 0:
             dev = None
@@ -202,6 +217,9 @@ class _Run:
         texts = Texts.pack(corpus.texts or ())
         self.Y = corpus.Y[:, : labels.n_labels].tocsr()
         self.n_clusters = count_clusters(labels.n_labels, config.cluster, progress)
+        self.coarse_first = config.match.coarse > 0 and self.n_clusters >= _FEWEST_TO_JOIN
+        if config.match.coarse > 0 and not self.coarse_first:
+            progress.say(f"match.coarse joins clusters, and there are {self.n_clusters}: they are learnt at once")
         # before the long stages, for settings can be wrong here
         build_accelerator(config.train.precision, skips_parameters=True)
         cluster_scorer(sp.csr_matrix((1, self.n_clusters)), config.train.metric)
@@ -212,26 +230,33 @@ class _Run:
         self.vectors = cache(encoding.vectors)
         if self.reader is not None and dev is not None:
             self.tokens = self.reader.read_once(texts, progress)
-            self.dev_tokens = self.reader.read_once(Texts.pack(dev.texts or ()), progress)
+            self.dev_texts = Texts.pack(dev.texts or ())
+            self.dev_tokens = self.reader.read_once(self.dev_texts, progress)
             self.dev_Y = dev.align(labels).Y[:, : labels.n_labels].tocsr()
-            self._build_network(seed).announce_plan(self.tokens.lengths, config.train, progress)
+            self._build_network(seed, self.n_clusters).announce_plan(self.tokens.lengths, config.train, progress)
             if n_members > 1:
                 progress.say(f"that is one member of {n_members}; the others take as long")
 
     def train_member(self, number: int, kind: VectorKind, seed: int) -> tuple[Member, MemberDetails]:
         """Index, match, rank; returns the member and what the model's details say of it."""
         folder = None if self.partial is None else self.partial / f"member-{number}"
-        partition = self._index(folder, kind, seed)
+        partition, coarse = self._index(folder, kind, seed)
         targets = cluster_targets(self.Y, partition)
         curve: list[Epoch] = []
+        coarse_curve: list[Epoch] = []
         network, linear = None, None
         if self.reader is not None:
-            network, curve = self._train_network(targets, partition, seed, folder)
+            network, curve, coarse_curve = self._train_network(targets, partition, coarse, seed, folder)
         if self.reader is None or self.config.match.linear > 0:
             tree = finish_tree(folder, "linear-matcher", lambda: self._train_tree(targets, seed))
             linear = _linear(tree, self.config)
-        matcher = _join(network, linear, self.config)
-        ranker = finish_tree(folder, "ranker", lambda: self._train_ranker(partition, matcher, seed))
+        undecided = self.config.rank.embedding == "auto" and self.choice is None
+        matcher = _join(network, linear, self.config, undecided or _reads_vectors(self.config, self.choice))
+        matched = cache(partial_of(self._match, partition, matcher))  # for the choice and the ranker, in one pass
+        if undecided:
+            self.choice = self._choose_features(partition, matched, matcher, seed, folder)
+        joins = _reads_vectors(self.config, self.choice)
+        ranker = finish_tree(folder, "ranker", lambda: self._train_ranker(partition, *matched(), joins, seed))
         details = MemberDetails(
             vectors=kind,
             seed=seed,
@@ -240,15 +265,23 @@ class _Run:
             matcher=None if linear is None else linear.tree.shape,
             ranker=ranker.shape,
         )
-        return Member(partition, matcher, ranker), details
+        if coarse_curve:
+            details = details.model_copy(update={"coarse_curve": coarse_curve})
+        return Member(partition, _join(network, linear, self.config, joins), ranker), details
 
-    def _index(self, folder: Path | None, kind: VectorKind, seed: int) -> Partition:
+    def _index(self, folder: Path | None, kind: VectorKind, seed: int) -> tuple[Partition, NDArray[np.int32] | None]:
+        """The clusters of labels and, where the matcher learns coarse clusters first, the coarse cluster of each."""
+        config = self.config
+
         def compute() -> dict[str, NDArray[Any]]:
             vectors = self.vectors(kind)
             self.progress.stage("clustering labels")
-            return {"parents": build_index(vectors, self.n_clusters, self.config.cluster, seed).parents}
+            partition = build_index(vectors, self.n_clusters, config.cluster, seed)
+            above = {"coarse": coarsen(partition, vectors, config.cluster, seed)} if self.coarse_first else {}
+            return {"parents": partition.parents, **above}
 
-        return Partition(finish_stage(folder, "index", compute)["parents"], self.n_clusters)
+        found = finish_stage(folder, "index", compute)
+        return Partition(found["parents"], self.n_clusters), found.get("coarse")
 
     def _train_tree(self, targets: sp.csr_matrix, seed: int) -> LinearTree:
         """A linear tree whose labels are the clusters."""
@@ -258,15 +291,37 @@ class _Run:
         return train_tree(self.X, targets, tree, one, config.solver, config.search, seed, self.progress)
 
     def _train_network(
-        self, targets: sp.csr_matrix, partition: Partition, seed: int, folder: Path | None
-    ) -> tuple[ClusterMatcher, list[Epoch]]:
-        config = self.config
-        network = self._build_network(seed)
-        dev = self.dev_tokens, cluster_targets(self.dev_Y, partition)
-        rest = (config.train, config.rate, seed, folder, self.identity, self.progress)
-        return network, train_matcher(network, (self.tokens, targets), dev, *rest)
+        self,
+        targets: sp.csr_matrix,
+        partition: Partition,
+        coarse: NDArray[np.int32] | None,
+        seed: int,
+        folder: Path | None,
+    ) -> tuple[ClusterMatcher, list[Epoch], list[Epoch]]:
+        """A trained matcher, its curve, and the curve of the coarse clusters before it."""
+        config, dev_targets = self.config, cluster_targets(self.dev_Y, partition)
 
-    def _train_ranker(self, partition: Partition, matcher: Matcher, seed: int) -> LinearTree:
+        def train(network: ClusterMatcher, above: Partition | None, settings: TrainConfig, stage: str) -> list[Epoch]:
+            """Train a stage on the clusters, or on the coarse ones above them."""
+            own, dev = (each if above is None else cluster_targets(each, above) for each in (targets, dev_targets))
+            documents, held = (self.tokens, own), (self.dev_tokens, dev)
+            return train_matcher(
+                network, documents, held, settings, config.rate, seed, folder, self.identity, self.progress, stage
+            )
+
+        if coarse is None:
+            network = self._build_network(seed, self.n_clusters)
+            return network, train(network, None, config.train, "matcher"), []
+        first, second = split_epochs(config.train, config.match.coarse)
+        above = Partition(coarse, int(coarse.max()) + 1)
+        self.progress.say(f"the matcher learns {above.n_clusters:,} coarse clusters first, then {self.n_clusters:,}")
+        network = self._build_network(seed, above.n_clusters)
+        coarse_curve = train(network, above, first, "coarse-matcher")
+        network = network.refine(coarse, config.match)
+        return network, train(network, None, second, "matcher"), coarse_curve
+
+    def _match(self, partition: Partition, matcher: Matcher) -> Matched:
+        """The training documents' clusters, and their vectors by a neural matcher."""
         config, progress = self.config, self.progress
         progress.stage("matching the training documents")
         tokens = None if self.reader is None else self.tokens
@@ -278,7 +333,42 @@ class _Run:
                 f"the matcher retrieves {len(never):,} of {self.n_clusters:,} clusters for no training document: their "
                 f"{n_labels:,} labels may never be ranked; raise search.beam, or train longer"
             )
-        X = self.X if vectors is None else join_features(self.X, vectors)
+        return clusters, vectors
+
+    def _choose_features(
+        self, partition: Partition, matched: Callable[[], Matched], matcher: Matcher, seed: int, folder: Path | None
+    ) -> FeatureChoice:
+        """What the rankers of all members read, by the first member's dev documents."""
+        config = self.config
+
+        def compute() -> dict[str, NDArray[Any]]:
+            clusters, vectors = matched()
+            dev_X = self.tfidf.transform(self.dev_texts)
+            dev_clusters, dev_vectors = matcher.match(dev_X, self.dev_tokens, clusters.k)
+            assert vectors is not None  # a neural matcher's
+            assert dev_vectors is not None
+            chosen = choose_features(
+                MatchedDocuments(self.X, vectors, clusters, self.Y),
+                MatchedDocuments(dev_X, dev_vectors, dev_clusters, self.dev_Y),
+                partition,
+                config.rank.negatives,
+                config.solver,
+                config.search,
+                config.train.metric,
+                seed,
+                self.progress,
+            )
+            return {name: np.asarray(value) for name, value in chosen}
+
+        return FeatureChoice(
+            **{name: value.item() for name, value in finish_stage(folder, "features", compute).items()}
+        )
+
+    def _train_ranker(
+        self, partition: Partition, clusters: Ranking, vectors: NDArray[np.float32] | None, joins: bool, seed: int
+    ) -> LinearTree:
+        config, progress = self.config, self.progress
+        X = self.X if vectors is None or not joins else join_features(self.X, vectors)
         return train_ranker(X, self.Y, partition, clusters, config.rank.negatives, config.solver, seed, progress)
 
     def _build_reader(self, texts: Texts) -> TextReader:
@@ -291,9 +381,9 @@ class _Run:
         self.known_words = known_vectors(words, self.config.words, self.progress, embed)
         return TextReader(words, None)
 
-    def _build_network(self, seed: int) -> ClusterMatcher:
+    def _build_network(self, seed: int, n_clusters: int) -> ClusterMatcher:
         torch.manual_seed(seed)
-        return ClusterMatcher(self._build_body(seed), self.n_clusters, self.config.match)
+        return ClusterMatcher(self._build_body(seed), n_clusters, self.config.match)
 
     def _build_body(self, seed: int) -> PooledEncoder | Xttention:
         config = self.config
@@ -315,10 +405,17 @@ def _linear(tree: LinearTree, config: XbertConfig) -> LinearMatcher:
     return LinearMatcher(tree, search)
 
 
-def _join(network: ClusterMatcher | None, linear: LinearMatcher | None, config: XbertConfig) -> Matcher:
+def _reads_vectors(config: XbertConfig, choice: FeatureChoice | None) -> bool:
+    """Whether rankers read the matcher's vectors: as the settings say, or as dev did."""
+    return config.rank.embedding is True if choice is None else choice.joined
+
+
+def _join(
+    network: ClusterMatcher | None, linear: LinearMatcher | None, config: XbertConfig, keeps_vectors: bool
+) -> Matcher:
     """The matcher of a member, of the parts that it has."""
     if network is None:
         assert linear is not None  # settings give a member one part at least
         return linear
-    neural = NeuralMatcher(network, config.search.cluster, config.search.adds, config.rank.embedding)
+    neural = NeuralMatcher(network, config.search.cluster, config.search.adds, keeps_vectors)
     return neural if linear is None else JointMatcher(neural, linear, config.match.linear)

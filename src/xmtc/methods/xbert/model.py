@@ -31,6 +31,7 @@ from xmtc.core.texts import Texts
 from xmtc.features.tfidf import Tfidf, word_shares
 from xmtc.features.tokens import Tokens
 from xmtc.linear.chunks import LinearTree, TreeShape
+from xmtc.methods.xbert.feature_choice import FeatureChoice
 from xmtc.methods.xbert.index import VectorKind
 from xmtc.methods.xbert.matching import recall_in_clusters, score_clusters, take_logarithm
 from xmtc.methods.xbert.ranker import StagedSearchConfig, join_features, label_score, match_linearly, rank_in_clusters
@@ -63,6 +64,7 @@ class MemberDetails(Record):
     seed: int
     clusters: int
     curve: list[Epoch]
+    coarse_curve: list[Epoch] = Field(default_factory=list)  # of the epochs before, on coarser clusters (match.coarse)
     matcher: TreeShape | None = None  # of a linear matcher
     ranker: TreeShape
 
@@ -72,6 +74,7 @@ class XbertDetails(Details):
 
     members: list[MemberDetails]
     clusters: int
+    feature_choice: FeatureChoice | None = None  # with rank.embedding = auto
 
 
 class Matcher(Protocol):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,7 +35,11 @@ class RankConfig(Settings):
         description="documents a cluster's labels are trained on: tfn, those with a label in it (teacher forcing); "
         "man, those that the matcher retrieves it for, with missed positives added; both, the union",
     )
-    embedding: bool = Field(False, description="join the matcher's vector of a text to its TF-IDF")
+    embedding: bool | Literal["auto"] = Field(
+        False,
+        description="join the matcher's vector of a text to its TF-IDF; auto: if dev is ranked better so, which "
+        "the first member finds out for all",
+    )
 
 
 class StagedSearchConfig(SearchConfig):
