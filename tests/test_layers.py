@@ -45,11 +45,11 @@ BY_NAME = {
     "xmtc.app.rest.middleware": "the web framework's route",
     "xmtc.app.rest.server": "signals that not every system has",
     "xmtc.core.calibration.thresholds": "precision, recall or f1, as the user wrote it",
+    "xmtc.core.revision": "fields of a label set",
     "xmtc.core.parallel": "a function of os that not every system has",
     "xmtc.data.layouts.numbered": "sparse matrices of any class",
     "xmtc.data.vocabulary.rdf": "errors of several parsers",
     "xmtc.linear.tree": "a thread's own storage",
-    "xmtc.methods.linear.update.revision": "fields of a label set",
     "xmtc.neural.encoder": "settings of Hugging Face's configurations, which differ by family",
 }
 CORE_PACKAGES = {"numpy", "scipy", "pydantic", "safetensors"}

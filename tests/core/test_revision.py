@@ -10,8 +10,7 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.labels import Concept
 from xmtc.core.storage import Manifest
-from xmtc.methods.linear.model import LinearDetails
-from xmtc.methods.linear.update.revision import join, revise
+from xmtc.core.revision import UpdatableDetails, join, revise, revise_all
 
 OLD = Corpus.from_lists(
     ["one", "two", "three", "four"],
@@ -23,7 +22,7 @@ OLD = Corpus.from_lists(
 
 def manifest(corpus: Corpus = OLD, **details) -> Manifest:
     return Manifest(
-        "linear", {}, 0, corpus.labels.n_labels, len(corpus), corpus.fingerprint(), LinearDetails(trees=[], **details)
+        "linear", {}, 0, corpus.labels.n_labels, len(corpus), corpus.fingerprint(), UpdatableDetails(**details)
     )
 
 
@@ -68,7 +67,7 @@ def test_retired_labels_become_concepts_and_stay_away() -> None:
     assert first.new_ids.tolist() == [0, -1, 1]
     assert first.retired == ("b",)
     assert (first.n_documents, first.data()) == (4, OLD.fingerprint())
-    later = Manifest("linear", {}, 0, 2, 4, first.data(), LinearDetails(trees=[], retired=["b"]))
+    later = Manifest("linear", {}, 0, 2, 4, first.data(), UpdatableDetails(retired=["b"]))
     second = revise(first.labels, later, grown([["d", "b"]]))
     assert second.labels.ids[:3] == ("a", "c", "d")
     assert second.corpus is not None
