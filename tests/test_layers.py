@@ -32,9 +32,7 @@ MAY_IMPORT = {
     "__main__": {"app"},
 }
 # modules below methods/ that one method alone reaches, and why they stay where they are
-SHARED_ALTHOUGH = {
-    "xmtc.features.neighbours": "searches a pool of vectors, knows no method, and has a benchmark of its own",
-}
+SHARED_ALTHOUGH: dict[str, str] = {}
 # where getattr and hasattr may stand: on objects of other libraries, of the interpreter, or of plain data
 BY_NAME = {
     "xmtc": "public names are imported when they are first asked for",

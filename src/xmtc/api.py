@@ -276,9 +276,10 @@ def update(
     """Add documents and labels to a linear or knn model and retire labels, without training all of it again.
 
     corpus: all documents, old and new; or only the new ones, with `base` the documents of the model's training. Without
-    these, new documents teach a linear model new labels, but not known ones. retire: ids or names of labels never to be ranked again.
-    budget: the share of a full training's work that may go into this, new labels first; 1 refits all that changed. The
-    given model stays as it was; a calibration does not carry over.
+    these, new documents teach a linear model new labels, but not known ones; a knn model holds them itself. retire: ids
+    or names of labels never to be ranked again. budget: the share of a full training's work that may go into a linear
+    model, new labels first; 1 refits all that changed. The given model stays as it was; a calibration does not carry
+    over.
     """
     for given in (corpus, base):
         if given is not None and not isinstance(given, Corpus):

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.labels import Concept
-from xmtc.core.storage import Manifest
 from xmtc.core.revision import UpdatableDetails, join, revise, revise_all
+from xmtc.core.storage import Manifest
 
 OLD = Corpus.from_lists(
     ["one", "two", "three", "four"],
@@ -131,3 +131,14 @@ def test_mistakes() -> None:
         revise(OLD.labels, manifest(), more([["b"]] * 4, ids=["w", "x", "y", "z"]), base=OLD, retire=["b"])
     with pytest.raises(ModelError, match="give their texts"):
         revise(OLD.labels, manifest(), Corpus.assemble([["d"]], X=sp.csr_matrix([[1.0]])))
+
+
+def test_a_model_that_holds_its_documents_is_given_all_that_shall_be_there() -> None:
+    """Fewer documents than before are no sign that some are missing."""
+    found = revise_all(OLD.labels, manifest(), OLD.take([0, 1, 3]), retire=["a"])
+    assert found.whole
+    assert found.labels.ids[: found.labels.n_labels] == ("b", "c")
+    assert found.labels.counts[:2].tolist() == [2, 0]
+    assert found.corpus is not None
+    assert list(found.corpus.ids) == ["w", "x"]
+    assert named(found.corpus) == [["b"], ["b"]]

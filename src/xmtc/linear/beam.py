@@ -235,7 +235,7 @@ def _search(
 def _join(
     labels: NDArray[np.int32], shares: NDArray[np.float64], k: int
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Rank labels by the sums of their shares; lists stand side by side in each row, -1 marks places without a label."""
+    """Rank labels by the sums of their shares; a row holds several lists side by side, -1 marks empty places."""
     n, width = labels.shape
     best = np.full((n, k), -1, dtype=np.int32)
     best_scores = np.full((n, k), -np.inf, dtype=np.float32)

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
 from xmtc.core.config import Settings
-from xmtc.core.errors import ModelError
 from xmtc.core.labels import LabelSet
-from xmtc.core.model import Documents, check_k, pack_texts
+from xmtc.core.model import Documents, check_features, check_k, pack_texts
 from xmtc.core.propensity import Propensity
 from xmtc.core.ranking import Ranking
 from xmtc.core.revision import UpdatableDetails, UpdateSummary
@@ -136,16 +134,6 @@ class LinearModel:
             out.manifest(self.manifest)
 
     def _features(self, documents: Documents) -> sp.csr_matrix:
-        n_features = self.trees[0].shape.n_features
         if self.tfidf is not None:
             return self.tfidf.transform(pack_texts(documents))
-        if not sp.issparse(documents):
-            got = "a dense array" if isinstance(documents, np.ndarray) else "texts"
-            raise ModelError(f"this model ranks features: give a csr matrix with {n_features} columns; got {got}")
-        if documents.shape[1] != n_features:
-            raise ModelError(f"this model was trained on {n_features} features; got {documents.shape[1]}")
-        if not np.isfinite(documents.data).all():
-            raise ModelError("the features hold NaN or infinity; replace them by numbers")
-        X = sp.csr_matrix(documents)
-        X.sort_indices()
-        return X
+        return check_features(documents, self.trees[0].shape.n_features)
