@@ -71,7 +71,7 @@ class LinearSearchConfig(StoredSearchConfig):
 
     beam: int = Field(5, ge=1, description="clusters kept at every level")
     above: float = Field(0.8, gt=0, le=1, description=SearchConfig.model_fields["above"].description)
-    width: int = Field(20, ge=1, description=StoredSearchConfig.model_fields["width"].description)
+    width: int = Field(10, ge=1, description=StoredSearchConfig.model_fields["width"].description)
 
 
 class LinearConfig(StoredConfig):
