@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.labels import Concept
-from xmtc.core.revision import UpdatableDetails, join, revise, revise_all
-from xmtc.core.storage import Manifest
+from xmtc.core.revision import join, revise, revise_all
+from xmtc.core.storage import Manifest, UpdatableDetails
 
 OLD = Corpus.from_lists(
     ["one", "two", "three", "four"],

@@ -15,30 +15,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from pydantic import Field
 
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.labels import LabelSet
-from xmtc.core.storage import Details, Manifest, Record
+from xmtc.core.storage import Manifest, UpdatableDetails
 from xmtc.core.texts import Texts
 
 NOTHING = "there is nothing to update: give documents, labels to retire, or both"
-
-
-class UpdateSummary(Record):
-    """What one update did; a model's details list all of its updates."""
-
-    documents: int
-    whole: bool  # whether the model learnt from the documents of training, too
-    new_labels: int
-    retired_labels: int
-
-
-class UpdatableDetails(Details):
-    """What a model that can be updated stores beside settings and arrays."""
-
-    retired: list[str] = Field(default_factory=list)  # ids of labels never to be ranked again
 
 
 @dataclass(frozen=True, eq=False)

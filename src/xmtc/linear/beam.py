@@ -108,14 +108,7 @@ def join_rankings(rankings: Sequence[Ranking], k: int) -> Ranking:
     labels = np.concatenate([ranking.labels for ranking in rankings], axis=1)
     # multiplied here: the compiler may fuse a product with a sum, which rounds otherwise than `core.ensemble.combine`
     shares = np.concatenate([ranking.scores for ranking in rankings], axis=1).astype(np.float64) * (1 / len(rankings))
-
-    def batch(bounds: tuple[int, int]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        some = slice(*bounds)
-        joined: tuple[NDArray[np.int32], NDArray[np.float32]] = _join(labels[some], shares[some], k)
-        return joined
-
-    parts = run(batch, blocks(len(labels), _BATCH)) or [batch((0, 0))]
-    return Ranking.stack([Ranking(*part) for part in parts])
+    return Ranking(*_join(labels, shares, k))
 
 
 def join_path(raw: list[float], config: SearchConfig) -> float:

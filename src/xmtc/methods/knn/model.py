@@ -27,8 +27,7 @@ from xmtc.core.model import Documents, check_k
 from xmtc.core.parallel import blocks
 from xmtc.core.propensity import Propensity
 from xmtc.core.ranking import Ranking
-from xmtc.core.revision import UpdatableDetails, UpdateSummary
-from xmtc.core.storage import FolderReader, Manifest, write_folder
+from xmtc.core.storage import FolderReader, Manifest, UpdatableDetails, UpdateSummary, write_folder
 from xmtc.core.texts import Texts
 from xmtc.features.neighbours import Approximate, Neighbours
 from xmtc.features.tfidf import TfidfConfig, word_shares

@@ -14,7 +14,6 @@ from xmtc.core.errors import ConfigError
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.revision import (
     NOTHING,
-    UpdateSummary,
     check_base,
     check_kind,
     fingerprint,
@@ -23,6 +22,7 @@ from xmtc.core.revision import (
     revise_all,
     unnamed,
 )
+from xmtc.core.storage import UpdateSummary
 from xmtc.methods.knn.model import KnnDetails, KnnModel
 from xmtc.methods.knn.pool import Vectors
 

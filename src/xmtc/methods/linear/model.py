@@ -14,8 +14,7 @@ from xmtc.core.labels import LabelSet
 from xmtc.core.model import Documents, check_features, check_k, pack_texts
 from xmtc.core.propensity import Propensity
 from xmtc.core.ranking import Ranking
-from xmtc.core.revision import UpdatableDetails, UpdateSummary
-from xmtc.core.storage import Manifest, write_folder
+from xmtc.core.storage import Manifest, UpdatableDetails, UpdateSummary, write_folder
 from xmtc.features.clustering import ClusterConfig
 from xmtc.features.tfidf import Tfidf, TfidfConfig
 from xmtc.linear.beam import SearchConfig, join_rankings, search
