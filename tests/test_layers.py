@@ -32,9 +32,7 @@ MAY_IMPORT = {
     "__main__": {"app"},
 }
 # modules below methods/ that one method alone reaches, and why they stay where they are
-SHARED_ALTHOUGH = {
-    "xmtc.features.neighbours": "searches a pool of vectors, knows no method, and has a benchmark of its own",
-}
+SHARED_ALTHOUGH: dict[str, str] = {}
 # where getattr and hasattr may stand: on objects of other libraries, of the interpreter, or of plain data
 BY_NAME = {
     "xmtc.sklearn": "arguments of any type, and scikit-learn's own attributes",
@@ -44,11 +42,11 @@ BY_NAME = {
     "xmtc.app.rest.server": "signals that not every system has",
     "xmtc.core.calibration.thresholds": "precision, recall or f1, as the user wrote it",
     "xmtc.core.lazy": "a package's names, imported when they are first asked for",
+    "xmtc.core.revision": "fields of a label set",
     "xmtc.core.parallel": "a function of os that not every system has",
     "xmtc.data.layouts.numbered": "sparse matrices of any class",
     "xmtc.data.vocabulary.rdf": "errors of several parsers",
     "xmtc.linear.tree": "a thread's own storage",
-    "xmtc.methods.linear.update.revision": "fields of a label set",
     "xmtc.neural.encoder": "settings of Hugging Face's configurations, which differ by family",
 }
 CORE_PACKAGES = {"numpy", "scipy", "pydantic", "safetensors"}

@@ -280,12 +280,13 @@ def update(
     overwrite: bool = False,
     progress: Progress = SILENT,
 ) -> Model:
-    """Add documents and labels to a linear model and retire labels, without training all of it again.
+    """Add documents and labels to a linear or knn model and retire labels, without training all of it again.
 
     corpus: all documents, old and new; or only the new ones, with `base` the documents of the model's training. Without
-    these, new documents teach new labels, but not known ones. retire: ids or names of labels never to be ranked again.
-    budget: the share of a full training's work that may go into this, new labels first; 1 refits all that changed. The
-    given model stays as it was; a calibration does not carry over.
+    these, new documents teach a linear model new labels, but not known ones; a knn model holds them itself. retire: ids
+    or names of labels never to be ranked again. budget: the share of a full training's work that may go into a linear
+    model, new labels first; 1 refits all that changed. The given model stays as it was; a calibration does not carry
+    over.
     """
     for given in (corpus, base):
         if given is not None and not isinstance(given, Corpus):
@@ -315,10 +316,10 @@ def check_update(model: Model) -> Updatable[Any]:
 
     name = model.manifest.method
     if name == _ENSEMBLE:
-        raise ModelError("an ensemble is not updated itself; update its linear members, then join them again")
+        raise ModelError("an ensemble is not updated itself; update its linear and knn members, then join them again")
     method = open_method(name)
     if not isinstance(method, Updatable):
-        raise ModelError(f"only linear models can be updated; this one is of method {name!r}: train it anew")
+        raise ModelError(f"only linear and knn models can be updated; this one is of method {name!r}: train it anew")
     return method
 
 

@@ -12,7 +12,7 @@ from xmtc.core.config import Settings, build, merge, read_toml
 from xmtc.core.errors import ConfigError, nearest
 from xmtc.core.method import Method
 
-METHODS = ("linear", "lightxml", "aplc", "mexml", "xbert", "treader")  # packages of `xmtc.methods`, imported when used
+METHODS = ("linear", "knn", "lightxml", "aplc", "mexml", "xbert", "treader")  # packages of methods/, imported when used
 
 
 def read_settings(

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from xmtc.core.ensemble import combine
 from xmtc.core.partition import LabelTree
 from xmtc.core.ranking import Ranking
-from xmtc.linear.beam import Combiner, SearchConfig, join_path, search
+from xmtc.linear.beam import Combiner, SearchConfig, join_path, join_rankings, search
 from xmtc.linear.chunks import LinearTree
 from xmtc.linear.solver import SolverConfig
 from xmtc.linear.tree import TreeConfig, train_tree
@@ -174,3 +175,16 @@ def test_trees_stored_without_buckets_rank_the_same(problem, trained):
     new, before = (search(tree, problem[0], SearchConfig(), 5) for tree in (trained, again))
     assert new.labels.tobytes() == before.labels.tobytes()
     assert new.scores.tobytes() == before.scores.tobytes()
+
+
+@pytest.mark.parametrize("k", [1, 5, 40])
+def test_joined_rankings_are_those_of_the_ensemble_to_the_bit(problem, trained, k):
+    X = problem[0]
+    members = [
+        search(trained, X, SearchConfig(beam=beam, above=above), 12) for beam, above in ((1, 1), (2, 0.8), (9, 1))
+    ]
+    joined, wanted = join_rankings(members, k), combine(members, k)
+    assert joined.labels.tobytes() == wanted.labels.tobytes()
+    assert joined.scores.tobytes() == wanted.scores.tobytes()
+    empty = Ranking(np.empty((0, 12), np.int32), np.empty((0, 12), np.float32))
+    assert join_rankings([empty, empty], k).labels.shape == (0, k)

@@ -20,6 +20,7 @@ METHODS = {
     "linear (one tree)": {"tfidf": {"min_df": 1}, "cluster": {"size": 8}, "tree": {"trees": 1}},
     "linear (matcher-aware)": {"tfidf": {"min_df": 1}, "cluster": {"size": 8}, "tree": {"negatives": "both"}},
 }
+METHODS["knn"] = {"tfidf": {"min_df": 1}}
 
 # the same for encoders: a tiny one of each family, with one layer over all labels and with clusters
 TINY = {
@@ -101,6 +102,15 @@ METHODS["treader (bert)"] = merge(TREADER, {"text": "encoder", "neighbours": {"v
 METHODS["treader (xlnet)"] = merge(
     TREADER, {"text": "encoder", "encoder": {"name": "xlnet"}, "neighbours": {"vectors": "encoder"}}
 )
+
+# neighbours by an encoder that knows nothing, and by it and TF-IDF; one neighbour, since that is to overfit
+KNN = {
+    "encoder": {"name": "bert", "max_length": 64, "lowercase": True},
+    "tfidf": {"min_df": 1},
+    "neighbours": {"k": 1},
+}
+METHODS["knn (encoder)"] = merge(KNN, {"neighbours": {"vectors": "encoder"}})
+METHODS["knn (both)"] = merge(KNN, {"neighbours": {"vectors": "both", "share": 0.2}})
 
 
 def corpus(n=64, n_labels=24, seed=0):
@@ -265,6 +275,8 @@ def test_explains(model):
 def test_explains_by_the_words_of_the_label(model):
     if getattr(getattr(model, "network", None), "attention", None):
         pytest.skip("where labels look is tested in test_mexml.test_labels_look_at_their_words")
+    if model.manifest.method == "knn" and model.manifest.config["neighbours"]["vectors"] == "encoder":
+        pytest.skip("explained by its neighbours alone: tests/methods/knn")
     first, both = 0, 0
     for i in range(12):
         text = f"Before, topic{i}word0 and TOPIC{i}WORD1; noise3 after."

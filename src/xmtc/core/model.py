@@ -38,6 +38,20 @@ def pack_texts(documents: Documents) -> Texts:
         raise ModelError(f"this model ranks texts: {error}") from None
 
 
+def check_features(documents: Documents, n_features: int) -> sp.csr_matrix:
+    """Return the feature rows that a model is asked to rank; raise for texts, another width, NaN or infinity."""
+    if not sp.issparse(documents):
+        got = "a dense array" if isinstance(documents, np.ndarray) else "texts"
+        raise ModelError(f"this model ranks features: give a csr matrix with {n_features} columns; got {got}")
+    if documents.shape[1] != n_features:
+        raise ModelError(f"this model was trained on {n_features} features; got {documents.shape[1]}")
+    if not np.isfinite(documents.data).all():
+        raise ModelError("the features hold NaN or infinity; replace them by numbers")
+    X = sp.csr_matrix(documents)
+    X.sort_indices()
+    return X
+
+
 class Model(Protocol):
     """A trained model."""
 

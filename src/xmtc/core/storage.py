@@ -58,6 +58,21 @@ class Details(Record):
     curve: list[Epoch] = Field(default_factory=list)  # one entry per epoch, for methods that train in epochs
 
 
+class UpdateSummary(Record):
+    """What one update did; a model's details list all of its updates."""
+
+    documents: int
+    whole: bool  # whether the model learnt from the documents of training, too
+    new_labels: int
+    retired_labels: int
+
+
+class UpdatableDetails(Details):
+    """What a model that can be updated stores beside settings and arrays."""
+
+    retired: list[str] = Field(default_factory=list)  # ids of labels never to be ranked again
+
+
 D = TypeVar("D", bound=Details)
 D_co = TypeVar("D_co", bound=Details, covariant=True)
 C = TypeVar("C", bound=Settings)

@@ -6,6 +6,7 @@ stay in the processor's cache for all documents that reach it. Scores do not dep
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -99,6 +100,15 @@ def search(
     if not parts:
         return Ranking(np.empty((0, k), np.int32), np.empty((0, k), np.float32))
     return Ranking(np.concatenate([labels for labels, _ in parts]), np.concatenate([scores for _, scores in parts]))
+
+
+def join_rankings(rankings: Sequence[Ranking], k: int) -> Ranking:
+    """Return each document's k best labels by the mean of several trees' scores; a tree that does not list a label
+    gives it 0."""
+    labels = np.concatenate([ranking.labels for ranking in rankings], axis=1)
+    # multiplied here: the compiler may fuse a product with a sum, which rounds otherwise than `core.ensemble.combine`
+    shares = np.concatenate([ranking.scores for ranking in rankings], axis=1).astype(np.float64) * (1 / len(rankings))
+    return Ranking(*_join(labels, shares, k))
 
 
 def join_path(raw: list[float], config: SearchConfig) -> float:
@@ -212,6 +222,35 @@ def _search(
         if to_leaves:
             break
     return nodes, scores
+
+
+@njit(nogil=True, cache=True)
+def _join(
+    labels: NDArray[np.int32], shares: NDArray[np.float64], k: int
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Rank labels by the sums of their shares; a row holds several lists side by side, -1 marks empty places."""
+    n, width = labels.shape
+    best = np.full((n, k), -1, dtype=np.int32)
+    best_scores = np.full((n, k), -np.inf, dtype=np.float32)
+    found = np.empty(width, dtype=np.int32)
+    firsts, others = np.empty(width, dtype=np.float64), np.empty(width, dtype=np.float64)
+    for i in range(n):
+        count = 0
+        for place in range(width):
+            label = labels[i, place]
+            if label < 0:
+                continue
+            at = 0
+            while at < count and found[at] != label:
+                at += 1
+            if at == count:
+                found[at], firsts[at], others[at] = label, shares[i, place], 0.0
+                count += 1
+            else:  # the first is added last, as np.add.reduceat does: scores keep the bits that `combine` gives them
+                others[at] += shares[i, place]
+        for at in range(count):
+            _insert(best[i], best_scores[i], found[at], np.float32(firsts[at] + others[at]))
+    return best, best_scores
 
 
 @njit(nogil=True, cache=True)

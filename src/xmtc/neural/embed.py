@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,19 @@ from torch import Tensor, nn
 from xmtc.core.cache import cached, key_of
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
+from xmtc.core.storage import FolderReader, FolderWriter
 from xmtc.core.texts import Texts
 from xmtc.features.tokens import Tokens, tokenize, tokenize_once
 from xmtc.neural.batches import Batch, Inputs
-from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, load_encoder
+from xmtc.neural.encoder import (
+    Encoder,
+    EncoderConfig,
+    Tokenizer,
+    load_encoder,
+    restore_encoder,
+    save_encoder,
+)
+from xmtc.neural.model import load_weights
 from xmtc.neural.network import Predictive
 from xmtc.neural.pooling import masked_mean
 from xmtc.neural.predictor import rank_inputs
@@ -65,6 +75,41 @@ def mean_states(encoder: Encoder, tokens: Tokens, progress: Progress = SILENT) -
     vectors = read_inputs(_Mean(encoder), Inputs(tokens, encoder.layout), 1, encoder.width, progress)[1]
     assert vectors is not None
     return vectors
+
+
+@dataclass(frozen=True, eq=False)
+class FrozenEncoder:
+    """An encoder as it was pretrained: texts in, the means of its last layer out. A model folder can hold it."""
+
+    encoder: Encoder
+    tokenizer: Tokenizer
+
+    @classmethod
+    def pretrained(cls, config: EncoderConfig) -> FrozenEncoder:
+        """Load it by the name that the settings give."""
+        encoder, tokenizer = load_encoder(config)
+        return cls(encoder.eval(), tokenizer)
+
+    @classmethod
+    def restore(cls, reader: FolderReader, prefix: str, config: EncoderConfig) -> FrozenEncoder:
+        """Load what `save` wrote; neither hub nor cache is needed."""
+        encoder, tokenizer = restore_encoder(reader.folder / prefix / "encoder", config)
+        load_weights(encoder, reader, f"{prefix}/weights")
+        return cls(encoder.eval(), tokenizer)
+
+    def __call__(self, texts: Texts) -> NDArray[np.float32]:
+        """Return a vector for each text: (texts, d)."""
+        return mean_states(self.encoder, tokenize(texts, self.tokenizer))
+
+    def once(self, texts: Texts, progress: Progress = SILENT) -> NDArray[np.float32]:
+        """Return the same, or what an earlier run kept in the cache."""
+        return embed_texts(texts, self.encoder, self.tokenizer, progress)
+
+    def save(self, out: FolderWriter, prefix: str) -> None:
+        """Write the encoder, weights and all."""
+        save_encoder(self.encoder, self.tokenizer, out.folder / prefix / "encoder")
+        weights = {name: value.detach().cpu().numpy() for name, value in self.encoder.state_dict().items()}
+        out.tensors(f"{prefix}/weights", weights)
 
 
 def embed_by_words(encoder: Encoder, tokenizer: Tokenizer) -> Callable[[list[str]], NDArray[np.float32]]:

@@ -16,24 +16,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
-from xmtc.core.config import Settings
 from xmtc.core.errors import ConfigError, ModelError
 from xmtc.neural.dropout import replace_dropout
+from xmtc.neural.encoder_config import EncoderConfig as EncoderConfig  # the settings of `load_encoder`
 from xmtc.neural.resolve import resolve
-
-
-class EncoderConfig(Settings):
-    """Which encoder reads the texts."""
-
-    name: str = Field("minilm", description="folder, hub name, or minilm")
-    layers: int | None = Field(None, ge=1, description="keep only the first so many layers")
-    max_length: int = Field(128, ge=3, description="tokens of a text that are read, [CLS] and [SEP] included")
-    dropout: float | None = Field(None, ge=0, lt=1, description="inside the encoder; None keeps its own")
-    freeze_words: bool = Field(False, description="do not train the word embeddings")
-    lowercase: bool = Field(False, description="lower-case texts even for encoders that know capitals")
 
 
 class Encoded(NamedTuple):

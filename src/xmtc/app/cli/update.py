@@ -47,11 +47,12 @@ def update(
         bool, typer.Option("--overwrite", help="Replace the model at --out, or MODEL itself.")
     ] = False,
 ) -> None:
-    """Add documents and labels to a linear model, or retire labels, without training all of it again.
+    """Add documents and labels to a linear or knn model, or retire labels, without training all of it again.
 
-    New labels are those that MODEL does not know. Nodes of the trees whose documents changed most are refitted as far
-    as the budget goes; the rest of the model stays as it is. So do the words it knows: train anew when these have
-    changed. Without the documents of training, in DATA or --base, new documents teach only new labels.
+    New labels are those that MODEL does not know. Linear: nodes of the trees whose documents changed most are refitted
+    as far as the budget goes; the rest of the model stays as it is. Without the documents of training, in DATA or
+    --base, new documents teach only new labels. Knn: the new documents are added to those that MODEL holds. The words
+    that MODEL knows stay as they are: train anew when these have changed.
     """
     from xmtc import api
     from xmtc.app.cli.progress import show_progress
@@ -88,14 +89,17 @@ def _tell(done: dict[str, Any], progress: Progress) -> None:
     """Say in a line or two what became of labels and nodes."""
     told = []
     if done["new_labels"]:
-        where = f"in {_count(done['new_clusters'], 'new cluster')}" if done["new_clusters"] else "beside known ones"
+        clusters = done.get("new_clusters", 0)
+        where = f"in {_count(clusters, 'new cluster')}" if clusters else "beside known ones"
         told.append(f"{_count(done['new_labels'], 'new label')} {where}")
     if done["retired_labels"]:
         told.append(f"{_count(done['retired_labels'], 'label')} retired")
-    if done["documents"]:
+    if done["documents"] and "nodes" not in done:  # a model that holds its documents
+        told.append(_count(done["documents"], "document"))
+    elif done["documents"]:
         told.append(f"{done['refitted_nodes']:,} of {_count(done['nodes'], 'node')} refitted")
     progress.say(", ".join(told))
-    if done["waiting_nodes"]:
+    if done.get("waiting_nodes"):
         progress.say(
             f"{done['waiting_nodes']:,} more nodes have other documents than before and stay as they were; "
             "a larger --budget, or a full training, refits them"

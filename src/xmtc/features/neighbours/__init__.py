@@ -1,6 +1,21 @@
 """Neighbours: the documents of a pool that are nearest to a text, exactly or by an index."""
 
-from xmtc.features.neighbours.store import NeighbourConfig, Neighbours, NeighbourStore, Vectors, search_once
+from xmtc.features.neighbours.store import (
+    Approximate,
+    NeighbourConfig,
+    Neighbours,
+    NeighbourStore,
+    Vectors,
+    search_once,
+)
 from xmtc.features.neighbours.word_means import mean_word_vectors
 
-__all__ = ["NeighbourConfig", "NeighbourStore", "Neighbours", "Vectors", "mean_word_vectors", "search_once"]
+__all__ = [
+    "Approximate",
+    "NeighbourConfig",
+    "NeighbourStore",
+    "Neighbours",
+    "Vectors",
+    "mean_word_vectors",
+    "search_once",
+]

@@ -235,6 +235,39 @@ def rank_candidates(
 
 
 @njit(nogil=True, cache=True)
+def compare_dense(rows: Ints, queries: Floats, pool: Floats, similarities: Floats) -> None:
+    """Write the similarity of each query to each of its rows of the pool, (queries × rows) with -1 for none."""
+    for i in range(len(rows)):
+        for j in range(rows.shape[1]):
+            if rows[i, j] >= 0:
+                similarities[i, j] = _dense_product(queries[i], pool[rows[i, j]])
+
+
+@njit(nogil=True, cache=True)
+def compare_sparse(
+    rows: Ints,
+    query_indptr: Ints,
+    query_indices: Ints,
+    query_data: Floats,
+    n_features: int,
+    indptr: Ints,
+    indices: Ints,
+    data: Floats,
+    similarities: Floats,
+) -> None:
+    """Write the same for sparse queries and a sparse pool."""
+    query = np.zeros(n_features, np.float32)
+    for i in range(len(rows)):
+        for q in range(query_indptr[i], query_indptr[i + 1]):
+            query[query_indices[q]] = query_data[q]
+        for j in range(rows.shape[1]):
+            if rows[i, j] >= 0:
+                similarities[i, j] = _sparse_product(query, rows[i, j], indptr, indices, data)
+        for q in range(query_indptr[i], query_indptr[i + 1]):
+            query[query_indices[q]] = 0
+
+
+@njit(nogil=True, cache=True)
 def _highest(bound: Floats, least: np.float32, seeds: Ints) -> int:
     """Write the places of the highest bounds that reach `least` and return their number, len(seeds) at most.
 

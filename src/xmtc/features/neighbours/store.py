@@ -22,7 +22,7 @@ from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.parallel import blocks, read_only
 from xmtc.core.progress import SILENT, Progress
 from xmtc.features.neighbours import index as neighbours_index
-from xmtc.features.neighbours.exact import DensePool, SparsePool, rank_candidates
+from xmtc.features.neighbours.exact import DensePool, SparsePool, compare_dense, compare_sparse, rank_candidates
 
 Vectors: TypeAlias = "NDArray[np.floating] | sp.csr_matrix"  # one row a document
 Approximate = Literal["auto", "never", "always"]
@@ -99,6 +99,31 @@ class NeighbourStore:
             self._search_block(_unit(queries[first:last], first), own[first:last], found, first)
             progress.step(last, queries.shape[0])
         return found
+
+    def compare(self, queries: Vectors, rows: NDArray[np.integer]) -> NDArray[np.float32]:
+        """Return the similarity of query i to the pool documents rows[i], (queries × rows); 0 where a row is −1."""
+        queries, _ = self._check(queries, 1, None)
+        if len(rows) != queries.shape[0] or rows.max(initial=-1) >= len(self):
+            raise DataError(
+                f"rows must give, for each of {queries.shape[0]} queries, rows of the pool below {len(self)}"
+            )
+        found = np.zeros(rows.shape, dtype=np.float32)
+        for first, last in blocks(queries.shape[0], _BLOCK):
+            part, some, pool = _unit(queries[first:last], first), slice(first, last), self._vectors
+            if isinstance(pool, np.ndarray):
+                compare_dense(read_only(rows[some]), read_only(part), read_only(pool), found[some])
+            else:
+                compare_sparse(
+                    read_only(rows[some]),
+                    read_only(part.indptr), read_only(part.indices), read_only(part.data), pool.shape[1],
+                    read_only(pool.indptr), read_only(pool.indices), read_only(pool.data), found[some],
+                )  # fmt: skip
+        return found
+
+    @property
+    def vectors(self) -> Vectors:
+        """The pool's vectors, of length one."""
+        return self._vectors
 
     def arrays(self) -> dict[str, NDArray]:
         """Return all that a search needs, as arrays to store."""

@@ -9,7 +9,9 @@ from xmtc.core.explanation import Explanation
 from xmtc.core.labels import name_cluster
 from xmtc.features.tfidf import word_shares
 from xmtc.linear.beam import join_path
-from xmtc.methods.linear.model import NAME, WIDTH, LinearModel
+from xmtc.methods.linear.model import NAME, LinearModel
+
+_WIDTH = 100  # labels among which the explained one is looked for
 
 
 def explain(model: LinearModel, text: str, label: str) -> Explanation:
@@ -45,6 +47,6 @@ def explain(model: LinearModel, text: str, label: str) -> Explanation:
 
 def _ranked(model: LinearModel, text: str, entry: int, otherwise: float) -> float:
     """The score that ranking gives a label; a label that no tree's beam reaches scores by its path alone."""
-    ranking = model.rank([text], min(WIDTH, model.labels.n_labels))
+    ranking = model.rank([text], min(_WIDTH, model.labels.n_labels))
     found = ranking.scores[0][ranking.labels[0] == entry]
     return float(found[0]) if len(found) else otherwise

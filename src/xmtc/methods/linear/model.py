@@ -6,21 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
 from xmtc.core.config import Settings
-from xmtc.core.ensemble import combine
-from xmtc.core.errors import ModelError
 from xmtc.core.labels import LabelSet
-from xmtc.core.model import Documents, check_k, pack_texts
+from xmtc.core.model import Documents, check_features, check_k, pack_texts
 from xmtc.core.propensity import Propensity
 from xmtc.core.ranking import Ranking
-from xmtc.core.storage import Details, Manifest, Record, write_folder
+from xmtc.core.storage import Manifest, UpdatableDetails, UpdateSummary, write_folder
 from xmtc.features.clustering import ClusterConfig
 from xmtc.features.tfidf import Tfidf, TfidfConfig
-from xmtc.linear.beam import SearchConfig, search
+from xmtc.linear.beam import SearchConfig, join_rankings, search
 from xmtc.linear.chunks import LinearTree, TreeShape
 from xmtc.linear.solver import SolverConfig
 from xmtc.linear.tree import TreeConfig
@@ -29,39 +26,75 @@ if TYPE_CHECKING:
     from xmtc.core.explanation import Explanation
 
 NAME = "linear"
-WIDTH = 100  # labels that each of several trees puts forward
 
 
-class LinearConfig(Settings):
-    """Settings of the linear method."""
+class StoredSearchConfig(SearchConfig):
+    """How trees are searched, and their rankings joined."""
+
+    width: int = Field(
+        100, ge=1, description="labels that each of several trees puts forward; more, where more are asked for"
+    )
+
+
+class StoredConfig(Settings):
+    """Settings of a linear model in a folder; one that an older version did not write has the default of its time."""
 
     tfidf: TfidfConfig = Field(default_factory=TfidfConfig)
     cluster: ClusterConfig = Field(default_factory=ClusterConfig)
     tree: TreeConfig = Field(default_factory=TreeConfig)
     solver: SolverConfig = Field(default_factory=SolverConfig)
-    search: SearchConfig = Field(default_factory=SearchConfig)
+    search: StoredSearchConfig = Field(default_factory=StoredSearchConfig)
     propensity: Propensity = Field(default_factory=Propensity)  # of the data set, for PSP@k
 
 
-class UpdateSummary(Record):
-    """What one update did; a model's details list all of its updates."""
+class LinearClusterConfig(ClusterConfig):
+    """Clusters of 128 labels: labels meet more negatives than in smaller ones."""
 
-    documents: int
-    whole: bool  # whether the documents of training were given, too
-    new_labels: int
-    retired_labels: int
+    size: int = Field(128, ge=1)
+    top: int | None = Field(200, ge=1)
+
+
+class LinearSolverConfig(SolverConfig):
+    """A small bias drawn to −1 needs few passes; labels with few documents are fitted more closely."""
+
+    C: float = Field(0.85, gt=0, description="weight of the loss against the regulariser")
+    rare: float = Field(0.3, ge=0, le=1, description=SolverConfig.model_fields["rare"].description)
+    passes: int = Field(5, ge=1, description="passes over the rows at most")
+    bias: float = Field(0.2, ge=0, description="value of the constant feature; 0 for none")
+    offset: float = Field(-1.0, description=SolverConfig.model_fields["offset"].description)
+    prune: float = Field(0.08, ge=0, description="weights smaller than this are dropped")
+
+
+class LinearSearchConfig(StoredSearchConfig):
+    """Few clusters of each tree, since three trees together miss little; clusters count for less than labels."""
+
+    beam: int = Field(5, ge=1, description="clusters kept at every level")
+    above: float = Field(0.8, gt=0, le=1, description=SearchConfig.model_fields["above"].description)
+    width: int = Field(10, ge=1, description=StoredSearchConfig.model_fields["width"].description)
+
+
+class LinearConfig(StoredConfig):
+    """Settings of the linear method."""
+
+    cluster: LinearClusterConfig = Field(default_factory=LinearClusterConfig)
+    solver: LinearSolverConfig = Field(default_factory=LinearSolverConfig)
+    search: LinearSearchConfig = Field(default_factory=LinearSearchConfig)
+
+
+class LinearUpdateSummary(UpdateSummary):
+    """What one update did to the trees, too."""
+
     new_clusters: int
     refitted_nodes: int
     waiting_nodes: int  # changed nodes that the budget left as they were
     nodes: int
 
 
-class LinearDetails(Details):
+class LinearDetails(UpdatableDetails):
     """What a linear model stores beside settings and arrays."""
 
     trees: list[TreeShape]
-    retired: list[str] = Field(default_factory=list)  # ids of labels never to be ranked again
-    updates: list[UpdateSummary] = Field(default_factory=list)
+    updates: list[LinearUpdateSummary] = Field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +102,7 @@ class LinearModel:
     """A trained linear model; see `xmtc.core.model.Model`."""
 
     manifest: Manifest[LinearDetails]
-    config: LinearConfig
+    config: StoredConfig
     labels: LabelSet
     tfidf: Tfidf | None  # None if trained on features
     trees: tuple[LinearTree, ...]
@@ -79,9 +112,9 @@ class LinearModel:
         check_k(k)
         X = self._features(documents)
         # as many of each tree whatever k is: a label outside a tree's list gets nothing from it, so width matters
-        width = k if len(self.trees) == 1 else max(k, WIDTH)
+        width = k if len(self.trees) == 1 else max(k, self.config.search.width)
         found = [search(tree, X, self.config.search, width) for tree in self.trees]
-        return (found[0] if len(found) == 1 else combine(found, k)).padded(k)
+        return (found[0] if len(found) == 1 else join_rankings(found, k)).padded(k)
 
     def explain(self, text: str, label: str) -> Explanation:
         """Say which words of a text pushed a label up or down, and how its path through the first tree scored."""
@@ -100,16 +133,6 @@ class LinearModel:
             out.manifest(self.manifest)
 
     def _features(self, documents: Documents) -> sp.csr_matrix:
-        n_features = self.trees[0].shape.n_features
         if self.tfidf is not None:
             return self.tfidf.transform(pack_texts(documents))
-        if not sp.issparse(documents):
-            got = "a dense array" if isinstance(documents, np.ndarray) else "texts"
-            raise ModelError(f"this model ranks features: give a csr matrix with {n_features} columns; got {got}")
-        if documents.shape[1] != n_features:
-            raise ModelError(f"this model was trained on {n_features} features; got {documents.shape[1]}")
-        if not np.isfinite(documents.data).all():
-            raise ModelError("the features hold NaN or infinity; replace them by numbers")
-        X = sp.csr_matrix(documents)
-        X.sort_indices()
-        return X
+        return check_features(documents, self.trees[0].shape.n_features)

@@ -31,8 +31,8 @@ from xmtc.methods.treader.network import TreaderConfig, TreaderDetails, TreaderN
 from xmtc.methods.treader.scopes import ScopeConfig, check_hierarchy, describe_entries
 from xmtc.methods.treader.teacher import ByEncoder, ByTfidf, ByWords, Comparer, Teacher
 from xmtc.methods.treader.word_encoder import WordEncoder, WordTokenizer
-from xmtc.neural.embed import spread_words
-from xmtc.neural.encoder import Encoder, Tokenizer, load_encoder, restore_encoder
+from xmtc.neural.embed import FrozenEncoder, spread_words
+from xmtc.neural.encoder import Encoder, Tokenizer, restore_encoder
 from xmtc.neural.model import load_weights
 from xmtc.neural.optimizer import Group, group_by_decay
 from xmtc.neural.plan import HeadSize
@@ -158,8 +158,7 @@ def _build_comparer(ready: Prepared[TreaderConfig], config: TreaderConfig) -> Co
     if kind == "tfidf":
         return ByTfidf(fit_tfidf_once(ready.corpus.texts or (), config.tfidf, ready.progress)[0])
     if kind == "encoder":
-        encoder, tokenizer = load_encoder(config.encoder)
-        return ByEncoder(encoder.eval(), tokenizer)
+        return ByEncoder(FrozenEncoder.pretrained(config.encoder))
     table = ready.encoder.embed_words().weight.detach().cpu().numpy().copy()
     table[[UNKNOWN] if config.text == "words" else ready.tokenizer.inner.all_special_ids] = 0
     return ByWords(table)

@@ -27,13 +27,12 @@ from xmtc.features.neighbours import (
     search_once,
 )
 from xmtc.features.tfidf import Tfidf, TfidfConfig
-from xmtc.features.tokens import Tokens, tokenize
+from xmtc.features.tokens import Tokens
 from xmtc.methods.treader.inputs import TaughtInputs
 from xmtc.methods.treader.scopes import ScopeConfig, Scopes, build_scopes
 from xmtc.neural.batches import Inputs
-from xmtc.neural.embed import embed_texts, mean_states
-from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, restore_encoder, save_encoder
-from xmtc.neural.model import load_weights
+from xmtc.neural.embed import FrozenEncoder
+from xmtc.neural.encoder import EncoderConfig
 
 _FOLDER = "teacher"
 
@@ -88,22 +87,19 @@ class ByTfidf(Comparer):
 class ByEncoder(Comparer):
     """The mean of an encoder's last layer, as it was pretrained."""
 
-    encoder: Encoder
-    tokenizer: Tokenizer
+    encoder: FrozenEncoder
 
     def __call__(self, texts: Texts, tokens: Tokens) -> Vectors:
         """Return the means."""
-        return mean_states(self.encoder, tokenize(texts, self.tokenizer))
+        return self.encoder(texts)
 
     def once(self, texts: Texts, tokens: Tokens, progress: Progress) -> Vectors:
         """Return the means, or what an earlier run kept."""
-        return embed_texts(texts, self.encoder, self.tokenizer, progress)
+        return self.encoder.once(texts, progress)
 
     def save(self, out: FolderWriter) -> None:
         """Write the encoder, weights and all."""
-        save_encoder(self.encoder, self.tokenizer, out.folder / _FOLDER / "encoder")
-        weights = {name: value.detach().cpu().numpy() for name, value in self.encoder.state_dict().items()}
-        out.tensors(f"{_FOLDER}/weights", weights)
+        self.encoder.save(out, _FOLDER)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,6 +210,4 @@ def _load_comparer(
         return ByWords(reader.arrays(f"{_FOLDER}/words")["table"])
     if config.vectors == "tfidf":
         return ByTfidf(Tfidf.from_arrays(reader.arrays(f"{_FOLDER}/tfidf"), tfidf))
-    encoder, tokenizer = restore_encoder(reader.folder / _FOLDER / "encoder", settings)
-    load_weights(encoder, reader, f"{_FOLDER}/weights")
-    return ByEncoder(encoder, tokenizer)
+    return ByEncoder(FrozenEncoder.restore(reader, _FOLDER, settings))

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.labels import LabelSet
-from xmtc.core.storage import Manifest
+from xmtc.core.storage import Manifest, UpdatableDetails
 from xmtc.core.texts import Texts
-from xmtc.methods.linear.model import LinearDetails
+
+NOTHING = "there is nothing to update: give documents, labels to retire, or both"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +46,7 @@ class Revision:
 
 def revise(
     labels: LabelSet,
-    manifest: Manifest[LinearDetails],
+    manifest: Manifest[UpdatableDetails],
     corpus: Corpus | None,
     base: Corpus | None = None,
     retire: Iterable[str] = (),
@@ -55,43 +56,90 @@ def revise(
     corpus: new documents, or all documents, those of training among them; None where labels are only retired. base: the
     documents of training, where `corpus` does not hold them. retire: ids or names of labels never to be ranked again.
     """
-    retired_before = tuple(manifest.details.retired)
-    retired = (*retired_before, *_find_retired(labels, retire, retired_before))
+    if corpus is None:
+        known = _retire(labels, manifest, retire)
+        if base is not None or not known.newly:
+            raise ConfigError(NOTHING)
+        left = _arrange(labels, known.kept, None, [], labels.counts[known.kept])
+        nothing = np.zeros(len(known.kept), dtype=np.int64)
+        return Revision(
+            left, known.new_ids, known.retired, None, False, nothing, manifest.n_documents, lambda: manifest.data
+        )
+    check_kind(corpus, manifest)
+    if base is not None:
+        check_base(base, manifest)
+        corpus = join(base, corpus)
+    known = _retire(labels, manifest, retire)
+    whole = base is not None or is_whole(labels, manifest, corpus, known.kept)
+    revision = _revise(labels, manifest, corpus, known, whole)
+    _check_news(corpus, whole, revision.labels.n_labels - revision.n_kept, revision.changed, known.newly)
+    return revision
+
+
+def revise_all(
+    labels: LabelSet, manifest: Manifest[UpdatableDetails], corpus: Corpus, retire: Iterable[str] = ()
+) -> Revision:
+    """Return what a model becomes that is to hold the documents of `corpus`, old and new, and no others."""
+    return _revise(labels, manifest, corpus, _retire(labels, manifest, retire), whole=True)
+
+
+def is_whole(
+    labels: LabelSet,
+    manifest: Manifest[UpdatableDetails],
+    corpus: Corpus,
+    kept: NDArray[np.int64] | None = None,
+) -> bool:
+    """Say whether a corpus seems to hold the documents of training: as many, and as many of every (kept) label."""
+    kept = np.arange(labels.n_labels) if kept is None else kept
+    counts = np.bincount(corpus.Y.indices, minlength=len(corpus.labels))
+    position = corpus.labels.position
+    entries = [position.get(labels.ids[i], -1) for i in kept.tolist()]
+    now = np.array([0 if entry < 0 else counts[entry] for entry in entries], dtype=np.int64)
+    return len(corpus) >= manifest.n_documents and bool((now >= labels.counts[kept]).all())
+
+
+@dataclass(frozen=True, eq=False)
+class _Retired:
+    """Labels that stay and labels that go."""
+
+    kept: NDArray[np.int64]
+    new_ids: NDArray[np.int64]  # (labels of the model,): places among those that stay, −1 for the others
+    retired: tuple[str, ...]  # ids, those of earlier updates among them
+    newly: int  # how many of them are retired now
+
+
+def _retire(labels: LabelSet, manifest: Manifest[UpdatableDetails], retire: Iterable[str]) -> _Retired:
+    before = tuple(manifest.details.retired)
+    retired = (*before, *_find_retired(labels, retire, before))
     gone = set(retired)
     kept = np.array([i for i in range(labels.n_labels) if labels.ids[i] not in gone], dtype=np.int64)
     if len(kept) == 0:
         raise ConfigError("all labels would be retired; a model needs at least one")
     new_ids = np.full(labels.n_labels, -1, dtype=np.int64)
     new_ids[kept] = np.arange(len(kept))
-    if corpus is None:
-        if base is not None or len(retired) == len(retired_before):
-            raise ConfigError("there is nothing to update: give documents, labels to retire, or both")
-        left = _arrange(labels, kept, None, [], labels.counts[kept])
-        nothing = np.zeros(len(kept), dtype=np.int64)
-        return Revision(left, new_ids, retired, None, False, nothing, manifest.n_documents, lambda: manifest.data)
-    _check_kind(corpus, manifest)
-    if base is not None:
-        _check_base(base, manifest)
-        corpus = join(base, corpus)
+    return _Retired(kept, new_ids, retired, len(retired) - len(before))
+
+
+def _revise(
+    labels: LabelSet, manifest: Manifest[UpdatableDetails], corpus: Corpus, known: _Retired, whole: bool
+) -> Revision:
+    kept, new_ids, gone = known.kept, known.new_ids, set(known.retired)
     counts = np.bincount(corpus.Y.indices, minlength=len(corpus.labels))
     columns, new = _columns(labels, new_ids, corpus.labels, counts, gone)
-    known = (columns >= 0) & (columns < len(kept))
+    old = (columns >= 0) & (columns < len(kept))
     now, then = np.zeros(len(kept), dtype=np.int64), labels.counts[kept]
-    now[columns[known]] = counts[known]
-    whole = base is not None or (len(corpus) >= manifest.n_documents and bool((now >= then).all()))
-    changed = np.abs(now - then) if whole else np.zeros(len(kept), dtype=np.int64)
-    _check_news(corpus, whole, len(new), changed, len(retired) - len(retired_before))
+    now[columns[old]] = counts[old]
     counts_of_new = counts[[corpus.labels.position[label] for label in new]]
     revised = _arrange(labels, kept, corpus.labels, new, np.append(now if whole else now + then, counts_of_new))
     return Revision(
         labels=revised,
         new_ids=new_ids,
-        retired=retired,
+        retired=known.retired,
         corpus=_over(corpus, columns, revised),
         whole=whole,
-        changed=changed,
+        changed=np.abs(now - then) if whole else np.zeros(len(kept), dtype=np.int64),
         n_documents=len(corpus) if whole else manifest.n_documents + len(corpus),
-        data=partial(_fingerprint, corpus, None if whole else manifest.data),
+        data=partial(fingerprint, corpus, None if whole else manifest.data),
     )
 
 
@@ -103,7 +151,7 @@ def join(base: Corpus, added: Corpus) -> Corpus:
     if (base.texts is None) != (added.texts is None) and (base.X is None) != (added.X is None):
         kinds = ["features" if corpus.texts is None else "texts" for corpus in (base, added)]
         raise DataError(f"the documents of training are {kinds[0]} and the new ones {kinds[1]}; both must be the same")
-    if not (_unnamed(base) or _unnamed(added)):
+    if not (unnamed(base) or unnamed(added)):
         again = set(added.ids)
         base = base.take(np.array([i for i, name in enumerate(base.ids) if name not in again], dtype=np.int64))
     added = added.align(base.labels)
@@ -130,7 +178,8 @@ def _find_retired(labels: LabelSet, retire: Iterable[str], before: Sequence[str]
     return list(dict.fromkeys(found))
 
 
-def _check_kind(corpus: Corpus, manifest: Manifest[LinearDetails]) -> None:
+def check_kind(corpus: Corpus, manifest: Manifest[UpdatableDetails]) -> None:
+    """Raise unless the documents are of the kind that the model was trained on: texts, or features."""
     width = manifest.details.features  # None for a model of texts
     if width is None and corpus.texts is None:
         raise ModelError("this model was trained on texts, and the new documents are features; give their texts")
@@ -140,7 +189,8 @@ def _check_kind(corpus: Corpus, manifest: Manifest[LinearDetails]) -> None:
         raise ModelError(f"this model was trained on {width} features; the new documents have {corpus.X.shape[1]}")
 
 
-def _check_base(base: Corpus, manifest: Manifest[LinearDetails]) -> None:
+def check_base(base: Corpus, manifest: Manifest[UpdatableDetails]) -> None:
+    """Raise unless `base` is what the model was trained on."""
     if base.compact().fingerprint() != manifest.data:
         raise DataError(
             "the base is not what the model was trained on (documents or labels differ); give that data, "
@@ -254,13 +304,13 @@ def _end_to_end(first: Texts, second: Texts) -> Texts:
     return Texts(np.concatenate([first.buffer, second.buffer]), offsets)
 
 
-def _unnamed(corpus: Corpus) -> bool:
-    """Whether the ids are row numbers."""
+def unnamed(corpus: Corpus) -> bool:
+    """Say whether the ids are row numbers."""
     return all(name == str(row) for row, name in enumerate(corpus.ids))
 
 
-def _fingerprint(corpus: Corpus, before: str | None) -> str:
-    """That of these documents, or of those with this fingerprint and then these."""
+def fingerprint(corpus: Corpus, before: str | None) -> str:
+    """Return that of these documents, or of those with the fingerprint `before` and then these."""
     if before is None:
         return corpus.compact().fingerprint()
     return hashlib.sha256((before + corpus.fingerprint()).encode()).hexdigest()

@@ -9,9 +9,8 @@ import scipy.sparse as sp
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.labels import Concept
-from xmtc.core.storage import Manifest
-from xmtc.methods.linear.model import LinearDetails
-from xmtc.methods.linear.update.revision import join, revise
+from xmtc.core.revision import join, revise, revise_all
+from xmtc.core.storage import Manifest, UpdatableDetails
 
 OLD = Corpus.from_lists(
     ["one", "two", "three", "four"],
@@ -23,7 +22,7 @@ OLD = Corpus.from_lists(
 
 def manifest(corpus: Corpus = OLD, **details) -> Manifest:
     return Manifest(
-        "linear", {}, 0, corpus.labels.n_labels, len(corpus), corpus.fingerprint(), LinearDetails(trees=[], **details)
+        "linear", {}, 0, corpus.labels.n_labels, len(corpus), corpus.fingerprint(), UpdatableDetails(**details)
     )
 
 
@@ -68,7 +67,7 @@ def test_retired_labels_become_concepts_and_stay_away() -> None:
     assert first.new_ids.tolist() == [0, -1, 1]
     assert first.retired == ("b",)
     assert (first.n_documents, first.data()) == (4, OLD.fingerprint())
-    later = Manifest("linear", {}, 0, 2, 4, first.data(), LinearDetails(trees=[], retired=["b"]))
+    later = Manifest("linear", {}, 0, 2, 4, first.data(), UpdatableDetails(retired=["b"]))
     second = revise(first.labels, later, grown([["d", "b"]]))
     assert second.labels.ids[:3] == ("a", "c", "d")
     assert second.corpus is not None
@@ -132,3 +131,14 @@ def test_mistakes() -> None:
         revise(OLD.labels, manifest(), more([["b"]] * 4, ids=["w", "x", "y", "z"]), base=OLD, retire=["b"])
     with pytest.raises(ModelError, match="give their texts"):
         revise(OLD.labels, manifest(), Corpus.assemble([["d"]], X=sp.csr_matrix([[1.0]])))
+
+
+def test_a_model_that_holds_its_documents_is_given_all_that_shall_be_there() -> None:
+    """Fewer documents than before are no sign that some are missing."""
+    found = revise_all(OLD.labels, manifest(), OLD.take([0, 1, 3]), retire=["a"])
+    assert found.whole
+    assert found.labels.ids[: found.labels.n_labels] == ("b", "c")
+    assert found.labels.counts[:2].tolist() == [2, 0]
+    assert found.corpus is not None
+    assert list(found.corpus.ids) == ["w", "x"]
+    assert named(found.corpus) == [["b"], ["b"]]

@@ -1,0 +1,94 @@
+"""Nearest neighbours: the labels of the training documents most like a text, weighed by similarity.
+
+Nothing is trained but TF-IDF's vocabulary; an encoder is used as it was pretrained. docs/methods/knn.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from xmtc.core.corpus import Corpus
+from xmtc.core.errors import DataError
+from xmtc.core.method import Method, Updatable
+from xmtc.core.progress import SILENT, Progress
+from xmtc.core.storage import FolderReader, Manifest
+from xmtc.core.texts import Texts
+from xmtc.features.tfidf import fit_tfidf
+from xmtc.methods.knn.model import NAME, KnnConfig, KnnDetails, KnnModel
+from xmtc.methods.knn.pool import Pool, Reader, Vectors
+
+
+class KnnMethod(Method[KnnConfig], Updatable[KnnModel]):
+    """Train, load and update knn models."""
+
+    name = NAME
+    Config = KnnConfig
+
+    def train(
+        self,
+        corpus: Corpus,
+        config: KnnConfig,
+        *,
+        dev: Corpus | None = None,
+        seed: int = 0,
+        progress: Progress = SILENT,
+        partial: Path | None = None,
+    ) -> KnnModel:
+        """Keep a corpus's documents with labels, by their texts, or by their features where it has no texts."""
+        rows = corpus.labelled_rows()
+        reader, vectors = _read(corpus, config, progress)
+        Y = corpus.Y[:, : corpus.labels.n_labels].tocsr()
+        ids = corpus.ids
+        if len(rows) < len(corpus):  # a document without labels has no vote
+            vectors, Y, ids = vectors.take(rows), Y[rows], ids.take(rows)
+        pool = Pool.build(vectors, config.neighbours.share, config.neighbours.approximate, progress)
+        manifest = Manifest.describe(NAME, config, corpus, seed, KnnDetails(features=reader.n_features))
+        return KnnModel(manifest, config, corpus.labels, ids, Y, pool, reader)
+
+    def load(self, reader: FolderReader) -> KnnModel:
+        """Rebuild a model from its folder; neither training data nor hub nor cache is needed."""
+        return KnnModel.load(reader)
+
+    def uses_dev(self, config: KnnConfig) -> bool:
+        """Return False: nothing is chosen by dev documents."""
+        return False
+
+    def update(
+        self,
+        model: KnnModel,
+        corpus: Corpus | None,
+        *,
+        base: Corpus | None = None,
+        retire: Iterable[str] = (),
+        budget: float = 0.05,
+        progress: Progress = SILENT,
+    ) -> KnnModel:
+        """Return a model that holds more documents and labels, and not the labels to retire; see `xmtc.update`.
+
+        Adding documents takes no training, so that `budget` does not matter.
+        """
+        from xmtc.methods.knn.update import update_model
+
+        return update_model(model, corpus, base, retire, progress)
+
+
+def _read(corpus: Corpus, config: KnnConfig, progress: Progress) -> tuple[Reader, Vectors]:
+    """What reads documents, and the vectors of those trained on."""
+    kind = config.neighbours.vectors
+    if corpus.texts is None:
+        assert corpus.X is not None  # a corpus has texts or features
+        if kind != "tfidf":
+            raise DataError(f"neighbours.vectors={kind} reads texts, and the corpus has only features; leave it out")
+        return Reader(None, None, corpus.X.shape[1]), Vectors(corpus.X.astype(np.float32), None)
+    tfidf, sparse, encoder, dense = None, None, None, None
+    if kind != "encoder":
+        tfidf, sparse = fit_tfidf(corpus.texts, config.tfidf, progress)
+    if kind != "tfidf":
+        from xmtc.neural.embed import FrozenEncoder
+
+        encoder = FrozenEncoder.pretrained(config.encoder)
+        dense = encoder.once(Texts.pack(corpus.texts), progress)
+    return Reader(tfidf, encoder, None), Vectors(sparse, dense)

@@ -1,0 +1,166 @@
+"""The pool: the documents that vote, as vectors by TF-IDF, by an encoder, or by both; and what makes such vectors.
+
+Texts or feature rows enter a `Reader`, vectors leave it; a `Pool` finds the nearest documents to them. Where both kinds
+are used, the similarity is (1 − a) · cos(TF-IDF) + a · cos(encoder); the documents that are among the nearest by one of
+them, several times as many as are wanted, are compared by both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from xmtc.core.model import Documents, check_features, pack_texts
+from xmtc.core.progress import SILENT, Progress
+from xmtc.core.ranking import Ranking
+from xmtc.core.storage import FolderReader, FolderWriter
+from xmtc.features.neighbours import Approximate, Neighbours, NeighbourStore
+from xmtc.features.tfidf import Tfidf, TfidfConfig
+from xmtc.neural.encoder_config import EncoderConfig
+
+if TYPE_CHECKING:
+    from xmtc.neural.embed import FrozenEncoder
+
+Kind = Literal["tfidf", "encoder", "both"]
+
+_DEEPER = 5  # times k: documents found by one kind of vectors that are compared by both
+
+
+class Vectors(NamedTuple):
+    """Rows for the same documents; a kind that is not used is None."""
+
+    sparse: sp.csr_matrix | None  # TF-IDF, or features
+    dense: NDArray[np.float32] | None  # an encoder's
+
+    def take(self, rows: NDArray[np.int64]) -> Vectors:
+        """Return the vectors of some documents."""
+        return Vectors(
+            None if self.sparse is None else self.sparse[rows], None if self.dense is None else self.dense[rows]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """What turns documents into vectors."""
+
+    tfidf: Tfidf | None
+    encoder: FrozenEncoder | None
+    n_features: int | None  # of a model of features, which has neither
+
+    def __call__(self, documents: Documents) -> Vectors:
+        """Return the vectors of texts, or of feature rows for a model of features."""
+        if self.n_features is not None:
+            return Vectors(check_features(documents, self.n_features), None)
+        texts = pack_texts(documents)
+        return Vectors(
+            None if self.tfidf is None else self.tfidf.transform(texts),
+            None if self.encoder is None else self.encoder(texts),
+        )
+
+    def save(self, out: FolderWriter) -> None:
+        """Write vocabulary and encoder."""
+        if self.tfidf is not None:
+            out.arrays("tfidf", self.tfidf.arrays())
+        if self.encoder is not None:
+            self.encoder.save(out, "texts")
+
+    @classmethod
+    def load(
+        cls, reader: FolderReader, kind: Kind, n_features: int | None, tfidf: TfidfConfig, encoder: EncoderConfig
+    ) -> Reader:
+        """Rebuild what `save` wrote; torch is imported only where an encoder is."""
+        if n_features is not None:
+            return cls(None, None, n_features)
+        words = None if kind == "encoder" else Tfidf.from_arrays(reader.arrays("tfidf"), tfidf)
+        frozen = None
+        if kind != "tfidf":
+            from xmtc.neural.embed import FrozenEncoder
+
+            frozen = FrozenEncoder.restore(reader, "texts", encoder)
+        return cls(words, frozen, None)
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """The documents that vote, to search among."""
+
+    sparse: NeighbourStore | None
+    dense: NeighbourStore | None
+    share: float  # of the dense similarity, where both are there
+
+    @classmethod
+    def build(cls, vectors: Vectors, share: float, approximate: Approximate, progress: Progress = SILENT) -> Pool:
+        """Make a pool of documents whose vectors are given."""
+        sparse, dense = (
+            None if part is None else NeighbourStore.build(part, approximate, progress) for part in vectors
+        )
+        return cls(sparse, dense, share)
+
+    def search(self, queries: Vectors, k: int) -> Neighbours:
+        """Return the k documents nearest to each query."""
+        if self.sparse is None or self.dense is None:
+            store, own = (self.sparse, queries.sparse) if self.dense is None else (self.dense, queries.dense)
+            assert store is not None  # a pool has one kind of vectors at least, and its queries have the same
+            assert own is not None
+            return store.search(own, k)
+        assert queries.sparse is not None
+        assert queries.dense is not None
+        near = [
+            self.sparse.search(queries.sparse, k * _DEEPER).rows,
+            self.dense.search(queries.dense, k * _DEEPER).rows,
+        ]
+        candidates = _unite(np.concatenate(near, axis=1))
+        similarities = (1 - self.share) * self.sparse.compare(queries.sparse, candidates).astype(np.float64)
+        similarities += self.share * self.dense.compare(queries.dense, candidates)
+        kept = (candidates >= 0) & (similarities > 0)
+        best = Ranking.best(np.where(kept, candidates, -1), similarities, k)
+        return Neighbours(best.labels, np.where(best.labels < 0, 0, best.scores).astype(np.float32))
+
+    def take(self, rows: NDArray[np.int64], more: Vectors, approximate: Approximate, progress: Progress) -> Pool:
+        """Return a pool of some of these documents, by row, and of new ones, counted on from the last."""
+        sparse, dense = (
+            None if store is None else _end_to_end(store.vectors, added)[rows]
+            for store, added in ((self.sparse, more.sparse), (self.dense, more.dense))
+        )
+        return Pool.build(Vectors(sparse, dense), self.share, approximate, progress)
+
+    def word_vectors(self, rows: NDArray[np.integer]) -> sp.csr_matrix:
+        """Return the TF-IDF rows of some documents."""
+        assert self.sparse is not None
+        vectors = self.sparse.vectors
+        assert not isinstance(vectors, np.ndarray)
+        return vectors[rows]
+
+    def save(self, out: FolderWriter) -> None:
+        """Write the vectors, and the index where there is one."""
+        for name, store in (("sparse", self.sparse), ("dense", self.dense)):
+            if store is not None:
+                out.arrays(name, store.arrays())
+
+    @classmethod
+    def load(cls, reader: FolderReader, share: float) -> Pool:
+        """Rebuild what `save` wrote, mapped into memory."""
+        found = (reader.arrays(name) for name in ("sparse", "dense"))
+        sparse, dense = (NeighbourStore.from_arrays(arrays) if arrays else None for arrays in found)
+        return cls(sparse, dense, share)
+
+
+def _unite(rows: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The same rows with −1 where a document stands a second time in a line."""
+    ordered = np.sort(rows, axis=1)
+    again = np.zeros(ordered.shape, dtype=bool)
+    again[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
+    return np.where(again, np.int32(-1), ordered)
+
+
+def _end_to_end(first: Any, second: Any) -> Any:
+    """The rows of two matrices of a kind, float32; the second may be None."""
+    if second is None:
+        return first
+    if isinstance(first, np.ndarray):
+        return np.concatenate([first, second.astype(np.float32)])
+    return sp.vstack([first, second], format="csr", dtype=np.float32)
