@@ -50,6 +50,13 @@ class Method(Protocol[C]):
         ...
 
 
+@runtime_checkable
+class CheapToTrain(Protocol):
+    """A method that trains fast enough to be trained several times, where others learn from its rankings."""
+
+    cheap: bool
+
+
 M = TypeVar("M", bound=Model)
 
 
