@@ -51,14 +51,11 @@ def choose_members(name: str, members: Sequence[str]) -> dict[str, Run]:
 
 def join(name: str, runs: dict[str, Run], folder: Path, rule: Rule, by: str) -> Found:
     """Choose the weights on dev, and score what they make of test."""
-    dev, test = _read_truths(name, folder, next(iter(runs.values())))
+    dev, test = read_truths(name, folder, next(iter(runs.values())))
     on_dev, on_test = (
-        {member: _ranking(name, run, split) for member, run in runs.items()} for split in ("dev", "test")
+        {member: read_member(name, run, split) for member, run in runs.items()} for split in ("dev", "test")
     )
-    tried = _score_weights(list(on_dev.values()), dev, rule, by)
-    weights = max(
-        tried, key=lambda shares: (tried[shares], -sum(w * w for w in shares), shares)
-    )  # of equals, most even
+    weights, tried = choose_weights(list(on_dev.values()), dev, rule, by)
     joined = combine(list(on_test.values()), WIDTH, rule, weights)
     gathered = {member: test.collect(ranking) for member, ranking in on_test.items()}
     return {
@@ -71,6 +68,15 @@ def join(name: str, runs: dict[str, Run], folder: Path, rule: Rule, by: str) -> 
         "reports": test.reports(joined),
         "differences": _differences(gathered, test.collect(joined)),
     }
+
+
+def choose_weights(
+    rankings: list[Ranking], dev: Truth, rule: Rule, by: str
+) -> tuple[tuple[int, ...], dict[tuple[int, ...], float]]:
+    """Return the weights, in tenths, that do best on dev, and the scores of all that were tried."""
+    tried = _score_weights(rankings, dev, rule, by)
+    best = max(tried, key=lambda shares: (tried[shares], -sum(w * w for w in shares), shares))  # of equals, most even
+    return best, tried
 
 
 def simplex(members: int, steps: int = STEPS) -> Iterator[tuple[int, ...]]:
@@ -93,8 +99,8 @@ def stale(name: str) -> list[str]:
     ]
 
 
-def _read_truths(name: str, folder: Path, run: Run) -> tuple[Truth, Truth]:
-    """Dev and test over the labels that the members rank; data other than theirs are refused."""
+def read_truths(name: str, folder: Path, run: Run) -> tuple[Truth, Truth]:
+    """Return dev and test over the labels that the members rank; data other than theirs are refused."""
     own, test = read_splits(folder), read_corpus(folder, "test")
     found = {
         "train": own.train.fingerprint(),
@@ -111,7 +117,8 @@ def _read_truths(name: str, folder: Path, run: Run) -> tuple[Truth, Truth]:
     return dev, scored
 
 
-def _ranking(name: str, run: Run, split: str) -> Ranking:
+def read_member(name: str, run: Run, split: str) -> Ranking:
+    """Return the ranking of dev or test that a run has stored."""
     found = read_scored(name, f"{run['name']}.{split}", run["rankings"][split]["sha256"])
     if found is None:
         raise DataError(f"the {split} ranking of {run['name']} is missing or another; run benchmarks.train again")

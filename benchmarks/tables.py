@@ -14,6 +14,7 @@ from benchmarks import (
     calibration,
     ensemble_weights,
     large_step,
+    learned_ensemble,
     linear,
     members,
     mexml_memory,
@@ -37,7 +38,9 @@ from benchmarks.sets import order
 PAGE = ROOT / "docs" / "RESULTS.md"
 SCALING = ROOT / "docs" / "SCALING.md"
 # all that write results for the pages, in the order of their sections
-OF_SETS = tuple(module.BENCHMARK for module in (linear, compare, race, choose, train, ensemble_weights, members))
+OF_SETS = tuple(
+    module.BENCHMARK for module in (linear, compare, race, choose, train, ensemble_weights, learned_ensemble, members)
+)
 OF_METHODS = tuple(
     module.BENCHMARK
     for module in (

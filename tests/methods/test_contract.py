@@ -113,6 +113,18 @@ METHODS["knn (encoder)"] = merge(KNN, {"neighbours": {"vectors": "encoder"}})
 METHODS["knn (both)"] = merge(KNN, {"neighbours": {"vectors": "both", "share": 0.2}})
 
 
+# two linear members, one tree and three, joined by trees that learn from folds of the same documents
+METHODS["ensemble (learned)"] = {"tfidf": {"min_df": 1}, "cluster": {"size": 8}}
+
+
+def train(data, method, config, *, dev=None, seed=0, out=None):
+    """Train by any method; an ensemble's members are trained first."""
+    if method != "ensemble":
+        return xmtc.train(data, method, config, dev=dev, seed=seed, out=out)
+    members = [xmtc.train(data, "linear", merge(config, {"tree": {"trees": n}}), seed=seed) for n in (1, 3)]
+    return xmtc.ensemble(members, "learned", dev=data, tail=0.3, seed=seed, out=out)
+
+
 def corpus(n=64, n_labels=24, seed=0):
     """Documents whose words are those of their labels, and some noise; an unlabelled and an empty one among them."""
     random = np.random.default_rng(seed)
@@ -150,7 +162,8 @@ def method(request, tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(method):
     """Trained on all documents, which methods that choose by dev choose by, too."""
-    return xmtc.train(corpus(), *method, dev=corpus() if uses_dev(method[0]) else None, seed=1)
+    chosen = corpus() if method[0] != "ensemble" and uses_dev(method[0]) else None
+    return train(corpus(), *method, dev=chosen, seed=1)
 
 
 def same(one: Ranking, two: Ranking) -> bool:
@@ -182,7 +195,7 @@ def test_saves_and_reloads_to_identical_rankings(model, tmp_path):
 def test_repeats_under_a_seed_to_the_byte(method, tmp_path):
     method_name, config = method
     for name in ("one", "two"):
-        xmtc.train(corpus(), method_name, briefly(config), seed=5, out=tmp_path / name)
+        train(corpus(), method_name, briefly(config), seed=5, out=tmp_path / name)
     files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file())
     assert files
     for file in files:
@@ -290,7 +303,12 @@ def test_explains_by_the_words_of_the_label(model):
 
 def test_one_document_and_one_label(method):
     name, config = method
-    model = xmtc.train(xmtc.Corpus.from_lists(["one two"], [["only"]]), name, briefly(config))
+    single = xmtc.Corpus.from_lists(["one two"], [["only"]])
+    if name == "ensemble":
+        with pytest.raises(DataError, match="3 folds need 3 documents; got 1"):
+            train(single, name, config)
+        return
+    model = train(single, name, briefly(config))
     assert model.rank(["one", "three"], 2).named(model.labels)[0][0][0] == "only"
 
 
@@ -298,7 +316,7 @@ def test_labels_without_documents(method):
     """After holding documents out, some labels of the set have none left."""
     name, config = method
     kept = corpus().take(np.arange(12))
-    model = xmtc.train(kept, name, briefly(config))
+    model = train(kept, name, briefly(config))
     assert model.labels.n_labels == (kept.labels.counts > 0).sum() < 24
     assert len(model.labels) == len(kept.labels)
     assert (model.labels.counts[: model.labels.n_labels] > 0).all()
@@ -309,10 +327,10 @@ def test_labels_without_documents(method):
 def test_nothing_to_learn_from(method):
     name, config = method
     with pytest.raises(DataError, match="no document has a label"):
-        xmtc.train(corpus().take([64]), name, config)
+        train(corpus().take([64]), name, config)
 
 
 def test_unknown_settings(method):
     name, _ = method
     with pytest.raises(ConfigError, match=r"unknown setting 'propensitty'\. Did you mean 'propensity'\?"):
-        xmtc.train(corpus(), name, {"propensitty": {}})
+        train(corpus(), name, {"propensitty": {}})

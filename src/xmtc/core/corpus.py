@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,7 @@ class Corpus:
     X: sp.csr_matrix | None  # (documents × features)
     Y: sp.csr_matrix  # (documents × label entries), ones
     labels: LabelSet
+    groups: NDArray[np.int64] | None = None  # documents of one number stay together when some are held out
 
     def __post_init__(self) -> None:
         if self.texts is None and self.X is None:
@@ -36,6 +37,9 @@ class Corpus:
         if self.X is not None:
             object.__setattr__(self, "X", sp.csr_matrix(self.X))
         rows = {"ids": len(self.ids), "labels": self.Y.shape[0]}
+        if self.groups is not None:
+            object.__setattr__(self, "groups", _number(self.groups))
+            rows["groups"] = len(self.groups)
         if self.texts is not None:
             rows["texts"] = len(self.texts)
         if self.X is not None:
@@ -56,9 +60,14 @@ class Corpus:
         label_lists: Iterable[Iterable[str | int]],
         ids: Iterable[str] | None = None,
         concepts: Iterable[Concept] = (),
+        groups: Iterable[str | int] | None = None,
     ) -> Corpus:
-        """Make a corpus from texts and, for each, a list of label strings; `concepts` add names and parents."""
-        return cls.assemble(label_lists, texts=Texts.pack(texts), ids=ids, concepts=concepts)
+        """Make a corpus from texts and, for each, a list of label strings; `concepts` add names and parents.
+
+        groups: a source, author or year of each document. Documents of one group are never on both sides of a split.
+        """
+        made = cls.assemble(label_lists, texts=Texts.pack(texts), ids=ids, concepts=concepts)
+        return made if groups is None else made.grouped(groups)
 
     @classmethod
     def assemble(
@@ -83,6 +92,10 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def grouped(self, groups: Iterable[str | int] | None) -> Corpus:
+        """Return this corpus with a group for each document, such as its source or year; None: without groups."""
+        return replace(self, groups=None if groups is None else np.asarray(list(groups), dtype=object))
+
     def take(self, rows: Sequence[int] | NDArray[np.integer]) -> Corpus:
         """Return the given rows, in that order. Labels keep their places; their counts are those of the rows."""
         chosen = np.asarray(rows)
@@ -101,16 +114,40 @@ class Corpus:
             X=None if self.X is None else self.X[rows],
             Y=Y,
             labels=self.labels.with_counts(_count(Y)),
+            groups=None if self.groups is None else self.groups[rows],
         )
 
     def split(self, fraction: float, seed: int = 0) -> tuple[Corpus, Corpus]:
-        """Return (kept, held out): a seeded sample of `fraction` of the documents is held out, both in given order."""
+        """Return (kept, held out): a seeded sample of `fraction` of the documents is held out, both in given order.
+
+        A corpus with groups holds out whole groups: as many as fit into the fraction, at least the smallest one.
+        """
         if not 0 < fraction < 1:
             raise DataError(f"split needs a fraction between 0 and 1; got {fraction}")
         n_held = min(len(self) - 1, max(1, round(fraction * len(self))))
-        held = np.zeros(len(self), dtype=bool)
-        held[np.random.default_rng(seed).permutation(len(self))[:n_held]] = True
+        draw = np.random.default_rng(seed).permutation
+        if self.groups is None:
+            held = np.zeros(len(self), dtype=bool)
+            held[draw(len(self))[:n_held]] = True
+        else:
+            held = _choose_groups(np.bincount(self.groups), n_held, draw)[self.groups]
         return self.take(np.flatnonzero(~held)), self.take(np.flatnonzero(held))
+
+    def fold(self, n: int, seed: int = 0) -> list[NDArray[np.int64]]:
+        """Return n sets of rows, by a seed and of about equal size; each row, and each group, is in one of them."""
+        draw = np.random.default_rng(seed).permutation
+        n_units = len(self) if self.groups is None else len(set(self.groups.tolist()))
+        if n_units < n:
+            raise DataError(f"{n} folds need {n} {'documents' if self.groups is None else 'groups'}; got {n_units}")
+        if self.groups is None:
+            return [np.sort(part) for part in np.array_split(draw(len(self)), n)]
+        sizes, drawn = np.bincount(self.groups), draw(n_units)
+        fold_of, filled = np.zeros(n_units, dtype=np.int64), [0] * n
+        for group in drawn[np.argsort(-sizes[drawn], kind="stable")].tolist():  # largest first, to the emptiest fold
+            emptiest = filled.index(min(filled))
+            fold_of[group] = emptiest
+            filled[emptiest] += int(sizes[group])
+        return [np.flatnonzero(fold_of[self.groups] == i) for i in range(n)]
 
     def labelled_rows(self) -> NDArray[np.int64]:
         """Return the rows of documents that have a label; raise if none has one, for then nothing can be learnt."""
@@ -154,8 +191,30 @@ class Corpus:
         for part in parts:
             digest.update(len(part).to_bytes(8, "little"))
             digest.update(np.ascontiguousarray(part).data)
+        if self.groups is not None:
+            digest.update(b"groups" + self.groups.tobytes())
         digest.update(self.labels.digest_text().encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
+
+
+def _number(groups: NDArray) -> NDArray[np.int64]:
+    """Number groups by their first documents; documents of equal value are of one group."""
+    number_of: dict[object, int] = {}
+    return np.array([number_of.setdefault(group, len(number_of)) for group in groups.tolist()], dtype=np.int64)
+
+
+def _choose_groups(sizes: NDArray[np.int64], room: int, draw: Callable[[int], NDArray[np.int64]]) -> NDArray[np.bool_]:
+    """Choose groups in drawn order, each that still fits the room; the smallest group if none fits."""
+    if len(sizes) < 2:
+        raise DataError("all documents are of one group; holding out by group needs two groups or more")
+    chosen = np.zeros(len(sizes), dtype=bool)
+    for group in draw(len(sizes)).tolist():
+        if sizes[group] <= room:
+            chosen[group] = True
+            room -= int(sizes[group])
+    if not chosen.any():
+        chosen[np.argmin(sizes)] = True
+    return chosen
 
 
 def _label(label: object, row: int) -> str:

@@ -29,6 +29,9 @@ from xmtc.core.parallel import blocks
 from xmtc.core.ranking import Ranking
 
 Rule = Literal["mean", "rank", "sigmoid", "softmax", "round-robin"]
+AnyRule = Rule | Literal["learned"]  # a learned ensemble needs more than rankings: `xmtc.methods.ensemble` has it
+LEARNED: Literal["learned"] = "learned"
+RULES: tuple[AnyRule, ...] = (*get_args(Rule), LEARNED)
 BY_LIST: frozenset[Rule] = frozenset({"rank", "softmax", "round-robin"})  # a label's points depend on the whole list
 _ROWS = 512  # documents combined at a time, which bounds the memory
 
@@ -73,7 +76,7 @@ def combine(
 def _check(rankings: Sequence[Ranking], k: int, rule: str, weights: Sequence[float] | None) -> NDArray[np.float64]:
     """Refuse what cannot be combined; return the members' weights, divided by their sum."""
     if rule not in get_args(Rule):
-        raise ConfigError(f"unknown rule {rule!r}; known: {', '.join(get_args(Rule))}.{nearest(rule, get_args(Rule))}")
+        raise ConfigError(f"unknown rule {rule!r}; known: {', '.join(RULES)}.{nearest(rule, RULES)}")
     if k < 1:
         raise ConfigError(f"k must be above 0; got {k}")
     if not rankings:

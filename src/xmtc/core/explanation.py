@@ -15,6 +15,7 @@ class Explanation:
     path: tuple[tuple[str, float], ...] = ()  # (cluster, score) from the root down, the label itself last
     neighbours: tuple[tuple[str, float, tuple[str, ...]], ...] = ()  # (document id, similarity, its labels)
     scope: tuple[tuple[str, float], ...] = ()  # (label or concept, weight) that the text was read with, heaviest first
+    members: tuple[tuple[str, float], ...] = ()  # (method, share in the score) of each model that explains together
     method: str = ""
 
     def words(self, text: str, n: int = 5) -> list[tuple[str, float]]:

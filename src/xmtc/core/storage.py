@@ -89,6 +89,7 @@ class Manifest(Generic[D_co]):
     n_documents: int  # training documents
     data: str  # fingerprint of the training corpus
     details: D_co
+    groups: str | None = None  # sha256 of the groups that training held out whole; None: single documents
 
     @staticmethod
     def describe(
@@ -103,6 +104,7 @@ class Manifest(Generic[D_co]):
             n_documents=len(corpus),
             data=corpus.fingerprint() if data is None else data,
             details=details,
+            groups=None if corpus.groups is None else hash_groups(corpus.groups),
         )
 
     def with_details(self, details: D) -> Manifest[D]:
@@ -111,7 +113,15 @@ class Manifest(Generic[D_co]):
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields as `model.json` holds them."""
-        return {**vars(self), "details": self.details.to_json()}
+        raw = {**vars(self), "details": self.details.to_json()}
+        if self.groups is None:
+            del raw["groups"]
+        return raw
+
+
+def hash_groups(groups: NDArray[np.int64]) -> str:
+    """Return a sha256 over the groups of a corpus's documents."""
+    return hashlib.sha256(groups.tobytes()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -132,6 +142,11 @@ class FolderWriter:
 
         with self._open(f"{name}.safetensors") as file:
             file.write(save({key: np.ascontiguousarray(value) for key, value in sorted(tensors.items())}))
+
+    def text(self, name: str, content: str) -> None:
+        """Write a text file."""
+        with self._open(name) as file:
+            file.write(content.encode())
 
     def labels(self, labels: LabelSet) -> None:
         """Write the label set."""

@@ -19,13 +19,20 @@ if TYPE_CHECKING:
 
 
 def read_corpus(
-    path: str | Path, split: str = "train", *, labels: str | Path | None = None, language: str | None = None
+    path: str | Path,
+    split: str = "train",
+    *,
+    labels: str | Path | None = None,
+    language: str | None = None,
+    group: str | None = None,
 ) -> Corpus:
     """Read one split of a data set.
 
     path: a folder, a file, or "hf:owner/name", a data set of the Hugging Face hub; docs/DATA.md describes the layouts.
     split: "train", "dev" or "test"; ignored for a file. labels: a labels file or SKOS vocabulary with names and
     parents of labels instead of the folder's own. language: which names of a SKOS vocabulary to use, such as "de".
+    group: a field of JSON lines or a column of tables, such as "source"; documents of one value are never on both sides
+    when a part of the corpus is held out.
 
     Documents without labels, empty texts and duplicate ids are kept, and reported in one `DataWarning`. Raises
     `DataError` with file, line and reason if the data cannot be used.
@@ -39,7 +46,12 @@ def read_corpus(
         lacking = find_lacking(Path(path), needed)
         hint = f" It holds {lacking}: add that." if lacking else nearest(split, found)
         raise DataError(f"{path} has no split {split!r}; it has {', '.join(found)}.{hint}")
-    return layout.read(files, _read_known(path, layout, labels, language))
+    corpus = layout.read(files, _read_known(path, layout, labels, language))
+    if group is None:
+        return corpus
+    from xmtc.data.groups import read_groups
+
+    return corpus.grouped(read_groups(files, group))
 
 
 def detect(path: str | Path) -> str:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -39,3 +40,25 @@ def test_mistakes(model: Path, other_model: Path, tmp_path: Path, options: list[
 
 def test_one_model_is_no_ensemble(model: Path, tmp_path: Path) -> None:
     assert "two" in fails("ensemble", model, "--out", tmp_path / "e")
+
+
+def test_a_learned_ensemble_from_the_training_documents(
+    model: Path, other_model: Path, data: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("lightgbm")
+    out, documents = tmp_path / "e", tmp_path / "train.jsonl"
+    rows = [json.loads(line) for line in (data / "train.jsonl").read_text().splitlines()]
+    documents.write_text("".join(json.dumps({**row, "source": i % 6}) + "\n" for i, row in enumerate(rows)))
+    learned = ("ensemble", model, other_model, "--out", out, "--rule", "learned", "--tail", 0.3)
+    result = xmtc(*learned, "--dev", documents, "--group", "source")
+    assert result.code == 0, result.err
+    assert "fold 3 of 3" in result.err
+    [row] = xmtc("predict", out, "sugar beet", "--json").json_lines
+    assert row["labels"][0]["label"] == "t1"
+    assert 0 < row["labels"][0]["probability"] < 1
+    members = xmtc("explain", out, "sugar beet", "--label", "sugar", "--json").json["labels"][0]["members"]
+    assert sum(member["share"] for member in members) == pytest.approx(1)
+    assert "  by     linear" in xmtc("explain", out, "sugar beet", "--label", "sugar").out
+    assert "'sorce'" in fails(*learned, "--overwrite", "--dev", documents, "--group", "sorce")
+    assert "--dev" in fails(*learned, "--overwrite")
+    assert "--dev" in fails(*learned, "--overwrite", "--group", "source")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from xmtc.app.cli.options import Json, ModelFolder
+from xmtc.app.cli.options import Group, Json, ModelFolder
 from xmtc.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def calibrate(
     method: Annotated[
         Method, typer.Option("--method", help="isotonic: any rising curve; platt: a logistic one, for few documents.")
     ] = Method.isotonic,
+    group: Group = None,
     json: Json = False,
 ) -> None:
     """Give a model's labels probabilities, learnt from labelled documents, and store that in its folder.
@@ -53,7 +54,7 @@ def calibrate(
     with show_progress() as progress:
         loaded = api.load(model)
         progress.stage("reading documents")
-        corpus = _read(loaded, model, data, split)
+        corpus = _read(loaded, model, data, split, group)
         calibrated = api.calibrate(loaded, corpus, method.value, out=model, progress=progress)
     found = calibrated.calibration
     reached = {target: found.thresholds.reach(target, DEPTH) for target in _SHOWN}
@@ -71,7 +72,7 @@ def calibrate(
         print(f"  -k {DEPTH} --target {target:15} {at}")
 
 
-def _read(loaded: Model, model: str, data: str, split: str | None) -> Corpus:
+def _read(loaded: Model, model: str, data: str, split: str | None, group: str | None) -> Corpus:
     """The split asked for, the dev split, or the documents that the model was trained on."""
     from xmtc import api
     from xmtc.core.held_out import is_training_corpus
@@ -79,8 +80,8 @@ def _read(loaded: Model, model: str, data: str, split: str | None) -> Corpus:
 
     found = splits(data)
     if split is not None or not found or "dev" in found or "train" not in found:
-        return api.read_corpus(data, split or "dev")
-    corpus = api.read_corpus(data, "train")
+        return api.read_corpus(data, split or "dev", group=group)
+    corpus = api.read_corpus(data, "train", group=group)
     if not is_training_corpus(loaded, corpus):
         raise DataError(
             f"{data} has no dev split, and its train split is not what {model} was trained on; "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from itertools import groupby
-from typing import Any, get_args
+from typing import Any
 
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
@@ -52,9 +52,9 @@ def _layouts() -> str:
 
 
 def _rules() -> str:
-    from xmtc.core.ensemble import Rule
+    from xmtc.core.ensemble import RULES
 
-    return _either(get_args(Rule))
+    return _either(RULES)
 
 
 _LISTINGS: dict[str, Callable[[], str]] = {

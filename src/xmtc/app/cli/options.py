@@ -42,6 +42,14 @@ Out = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a model that exists at --out.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="The same seed gives the same result.")]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        "--group",
+        metavar="FIELD",
+        help="Field of the documents, such as a source or year; documents held out share no value with the others.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Split = Annotated[str, typer.Option("--split", metavar="NAME", help="Split of a folder; a file is taken whole.")]
 TruthOption = Annotated[

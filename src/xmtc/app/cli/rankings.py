@@ -69,6 +69,7 @@ def explanation_json(explanation: Explanation, text: str, labels: LabelSet) -> d
             {"label": label, "name": labels.names[labels.position[label]], "weight": weight}
             for label, weight in explanation.scope
         ],
+        "members": [{"method": method, "share": share} for method, share in explanation.members],
     }
 
 
@@ -80,6 +81,9 @@ def print_explanations(explanations: Sequence[Explanation], text: str, labels: L
     for explanation in explanations:
         name = printable(labels.names[labels.position[explanation.label]])
         console.print(Text.assemble((name, "bold"), f"  {explanation.score:.3f}"), soft_wrap=True)
+        members = [f"{method} {share:.0%}" for method, share in explanation.members]
+        if members:
+            _print_field(console, "by", " · ".join(members))
         words = [f"{printable(word)} {weight:+.2f}" for word, weight in explanation.words(text, _WORDS)]
         _print_field(console, "words", " · ".join(words) or "none")
         if console.is_terminal:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from xmtc.app.cli.options import Overwrite, Seed, check_path
+from xmtc.app.cli.options import Group, Overwrite, Seed, check_path
 from xmtc.core.errors import ConfigError
 
 
@@ -41,6 +41,7 @@ def train(
             help="Folder with a dev split, or a file, for methods that use one.",
         ),
     ] = None,
+    group: Group = None,
     seed: Seed = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run stopped.")] = False,
     overwrite: Overwrite = False,
@@ -75,6 +76,8 @@ def train(
     run = api.prepare_run(method, config, recipe=recipe, out=out, seed=seed, resume=resume, overwrite=overwrite)
     with show_progress() as progress:
         progress.stage("reading documents")
-        corpus = api.read_corpus(data, "train")
-        model = run.start(corpus, read_dev(progress), progress)
+        corpus, chosen_by = api.read_corpus(data, "train", group=group), read_dev(progress)
+        if group is not None and (chosen_by is not None or not run.uses_dev):
+            progress.say("--group is not used: no training document is held out")
+        model = run.start(corpus, chosen_by, progress)
     print_saved(model, out, time.monotonic() - started)

@@ -1,4 +1,4 @@
-"""Several models as one: each ranks, `core.ensemble` joins the rankings.
+"""Several models as one: each ranks, a rule of `core.ensemble` or learned trees join the rankings.
 
 Members may come from any method and any label order; labels are joined by id. Knows no method by name: loading is
 handed down by api.py.
@@ -6,83 +6,96 @@ handed down by api.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
-from xmtc.core.config import Settings, build
-from xmtc.core.ensemble import Rule, combine
+from xmtc.core.calibration import CalibratedModel
+from xmtc.core.config import build
+from xmtc.core.corpus import Corpus
+from xmtc.core.ensemble import LEARNED, Rule, combine
 from xmtc.core.errors import ConfigError, ModelError
 from xmtc.core.explanation import Explanation
+from xmtc.core.held_out import Lesson
 from xmtc.core.labels import LabelSet
 from xmtc.core.model import Documents, Model, check_k
-from xmtc.core.propensity import Propensity
+from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
-from xmtc.core.storage import Details, FolderReader, Manifest, write_folder
+from xmtc.core.storage import FolderReader, Manifest, write_folder
+from xmtc.methods.ensemble.booster import check_installed
+from xmtc.methods.ensemble.learned import LearnedEnsemble, read_learned, teach
+from xmtc.methods.ensemble.members import (
+    EnsembleConfig,
+    EnsembleDetails,
+    check_members,
+    describe,
+    find_entries,
+    rename,
+    save_members,
+    unite_labels,
+)
 
-NAME = "ensemble"
 _DEPTH = 100  # labels that each member puts forward; the published ensembles join top-100 lists
-
-
-class EnsembleConfig(Settings):
-    """How the members of an ensemble are joined."""
-
-    rule: Rule = "mean"
-    weights: tuple[float, ...] | None = None  # None: equal
-    propensity: Propensity = Field(default_factory=Propensity)
-
-
-class EnsembleDetails(Details):
-    """What an ensemble stores beside settings."""
-
-    members: list[str]  # their methods
 
 
 def join(members: Sequence[Model], rule: Rule = "mean", weights: Sequence[float] | None = None) -> EnsembleModel:
     """Make one model of several."""
-    if len(members) < 2:
-        raise ConfigError(f"an ensemble needs at least two models; got {len(members)}")
-    if weights is not None and len(weights) != len(members):
+    if len(members) > 1 and weights is not None and len(weights) != len(members):
         raise ConfigError(f"{len(members)} models need as many weights; got {len(weights)}")
-    if len({member.manifest.details.features for member in members}) > 1:
-        raise ConfigError("an ensemble needs models of one kind of input: all on texts, or all on the same features")
+    check_members(members)
     # raises for a rule or for weights that cannot be, before anything else is done
     combine([Ranking(np.zeros((1, 1), np.int32), np.ones((1, 1), np.float32))] * len(members), 1, rule, weights)
-    labels = _union([member.labels for member in members])
+    labels = unite_labels([member.labels for member in members])
     first = members[0].manifest
     chosen = None if weights is None else tuple(weights)
-    settings = build(
-        EnsembleConfig, {"rule": rule, "weights": chosen, "propensity": first.config.get("propensity", {})}
-    )
-    manifest = Manifest(
-        method=NAME,
-        config=settings.model_dump(mode="json", exclude_unset=True),
-        seed=first.seed,
-        n_labels=labels.n_labels,
-        n_documents=max(member.manifest.n_documents for member in members),
-        data=first.data,
-        details=EnsembleDetails(
-            features=first.details.features, members=[member.manifest.method for member in members]
-        ),
-    )
-    return EnsembleModel(manifest, labels, tuple(members), rule, chosen)
+    config = build(EnsembleConfig, {"rule": rule, "weights": chosen, "propensity": first.config.get("propensity", {})})
+    return EnsembleModel(describe(members, config, labels, first.seed), labels, tuple(members), rule, chosen)
 
 
-def load(reader: FolderReader, load_member: Callable[[Path], Model]) -> EnsembleModel:
+def check_learn(members: Sequence[Model], tail: float) -> EnsembleConfig:
+    """Check everything that `learn` can refuse before it sees documents; return the settings."""
+    check_members(members)
+    check_installed()
+    propensity = members[0].manifest.config.get("propensity", {})
+    return build(EnsembleConfig, {"rule": LEARNED, "tail": tail, "propensity": propensity})
+
+
+def learn(
+    members: Sequence[Model],
+    config: EnsembleConfig,
+    corpus: Corpus,
+    lessons: Iterable[Lesson],
+    *,
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> CalibratedModel:
+    """Make one model of several by trees that learn from labelled documents; it comes calibrated.
+
+    lessons: rows of the corpus, ranked by models in the members' places that were not trained on them, as
+    `held_out.find_lessons` yields them, `config.depth` labels deep.
+    """
+    labels = unite_labels([member.labels for member in members])
+    manifest = describe(members, config, labels, seed, corpus.fingerprint())
+    text, calibration = teach(manifest, config, labels, corpus, lessons, progress)
+    return CalibratedModel(LearnedEnsemble(manifest, labels, tuple(members), config.depth, text), calibration)
+
+
+def load(reader: FolderReader, load_member: Callable[[Path], Model]) -> EnsembleModel | LearnedEnsemble:
     """Rebuild an ensemble; `load_member` loads the model of one subfolder."""
     manifest, config, labels = reader.open(EnsembleConfig, EnsembleDetails)
-    members = [load_member(reader.folder / f"member-{i}") for i in range(len(manifest.details.members))]
-    return EnsembleModel(manifest, labels, tuple(members), config.rule, config.weights)
+    members = tuple(load_member(reader.folder / f"member-{i}") for i in range(len(manifest.details.members)))
+    if config.rule == LEARNED:
+        return read_learned(reader, manifest, config, labels, members)
+    return EnsembleModel(manifest, labels, members, config.rule, config.weights)
 
 
 @dataclass(frozen=True, eq=False)
 class EnsembleModel:
-    """Models that rank together; see `xmtc.core.model.Model`."""
+    """Models that rank together by a fixed rule; see `xmtc.core.model.Model`."""
 
     manifest: Manifest[EnsembleDetails]
     labels: LabelSet
@@ -94,11 +107,8 @@ class EnsembleModel:
         """Return the k best labels of each document, by all members together."""
         check_k(k)
         found = [
-            replace(ranking, labels=np.where(ranking.labels < 0, -1, entries[ranking.labels]), probabilities=None)
-            for ranking, entries in (
-                (member.rank(documents, max(k, _DEPTH)), entries)
-                for member, entries in zip(self.members, self._entries, strict=True)
-            )
+            rename(member.rank(documents, max(k, _DEPTH)), entries)
+            for member, entries in zip(self.members, self._entries, strict=True)
         ]
         return combine(found, k, self.rule, self.weights)
 
@@ -113,28 +123,9 @@ class EnsembleModel:
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write one folder that holds all members."""
         with write_folder(folder, overwrite=overwrite) as out:
-            out.labels(self.labels)
-            for i, member in enumerate(self.members):
-                member.save(out.folder / f"member-{i}")
+            save_members(out, self.labels, self.members)
             out.manifest(self.manifest)
 
     @cached_property
     def _entries(self) -> list[NDArray[np.int32]]:
-        """For each member, the ensemble's entry of each of its labels."""
-        position = self.labels.position
-        return [
-            np.array([position[label] for label in member.labels.ids[: member.labels.n_labels]], dtype=np.int32)
-            for member in self.members
-        ]
-
-
-def _union(sets: Sequence[LabelSet]) -> LabelSet:
-    """All labels that any member has parameters for, with the largest of their counts."""
-    trained = {label for labels in sets for label in labels.ids[: labels.n_labels]}
-    concepts = {concept.id: concept for labels in reversed(sets) for concept in labels.concepts()}
-    union = LabelSet.build(trained, concepts.values())
-    counts = np.zeros(len(union), dtype=np.int64)
-    for labels in sets:
-        entries = np.array([union.position[label] for label in labels.ids], dtype=np.int64)
-        counts[entries] = np.maximum(counts[entries], labels.counts)
-    return union.with_counts(counts)
+        return [find_entries(self.labels, member.labels) for member in self.members]

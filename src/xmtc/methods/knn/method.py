@@ -26,6 +26,7 @@ class KnnMethod(Method[KnnConfig], Updatable[KnnModel]):
 
     name = NAME
     Config = KnnConfig
+    cheap = True
 
     def train(
         self,

@@ -30,6 +30,7 @@ class LinearMethod(Method[LinearConfig], Updatable[LinearModel]):
 
     name = NAME
     Config = LinearConfig
+    cheap = True
 
     def train(
         self,

@@ -1,0 +1,58 @@
+"""Gradient boosting: features and targets → the trees, in LightGBM's text. The only module that imports LightGBM."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from xmtc.core.config import Settings
+from xmtc.core.errors import ConfigError
+from xmtc.core.parallel import n_threads
+
+
+class BoosterConfig(Settings):
+    """How the trees are grown."""
+
+    trees: int = Field(300, ge=1, le=10_000)
+    leaves: int = Field(31, ge=2, le=1024, description="of a tree, at most")
+    rate: float = Field(0.03, gt=0, le=1, description="share of its correction that a tree adds")
+    least: int = Field(20, ge=1, description="pairs in a leaf, at least")
+
+
+def check_installed() -> None:
+    """Raise where LightGBM is not installed; only teaching needs it."""
+    if find_spec("lightgbm") is None:
+        raise ConfigError("rule 'learned' needs LightGBM to learn; install it with: pip install 'xmtc[stack]'")
+
+
+def grow_trees(
+    features: NDArray[np.float32],
+    right: NDArray[np.bool_],
+    weights: NDArray[np.floating] | None,
+    names: list[str],
+    config: BoosterConfig,
+    seed: int,
+) -> str:
+    """Learn which pairs are right; the same arguments give the same text, whatever the number of threads."""
+    import lightgbm
+
+    settings: dict[str, Any] = {
+        "objective": "binary",
+        "num_leaves": config.leaves,
+        "learning_rate": config.rate,
+        "min_data_in_leaf": config.least,
+        "seed": seed % 2**31,
+        "deterministic": True,
+        "force_col_wise": True,  # each feature's histogram is summed by one thread, in the order of the pairs
+        "num_threads": n_threads(),
+        "verbosity": -1,
+    }
+    data = lightgbm.Dataset(features, right.astype(np.float32), weight=weights, feature_name=names, params=settings)
+    booster = lightgbm.train(settings, data, num_boost_round=config.trees)
+    text: str = booster.model_to_string()
+    # what follows the trees names the number of threads, and nothing needs it
+    return text.partition("\nend of trees")[0] + "\nend of trees\n"

@@ -1,0 +1,250 @@
+"""A learned ensemble: boosted trees decide how far each member is right about each label.
+
+Members rank, `candidates.py` makes a row of numbers of each label that one of them lists, and trees say how likely the
+label is right. They are taught on documents that no member was trained on. docs/methods/ensemble.md describes the
+features, the weights of rare labels and what they cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from xmtc.core.calibration import Calibration, fit_calibration
+from xmtc.core.corpus import Corpus
+from xmtc.core.errors import DataError, ModelError
+from xmtc.core.explanation import Explanation
+from xmtc.core.held_out import Lesson
+from xmtc.core.labels import LabelSet
+from xmtc.core.model import Documents, Model, check_k
+from xmtc.core.progress import SILENT, Progress
+from xmtc.core.propensity import inverse_propensity
+from xmtc.core.ranking import Ranking
+from xmtc.core.storage import FolderReader, Manifest, write_folder
+from xmtc.methods.ensemble.booster import grow_trees
+from xmtc.methods.ensemble.candidates import OF_EACH_MEMBER, Candidates, NameShares, feature_names, find_candidates
+from xmtc.methods.ensemble.explanations import join_explanations
+from xmtc.methods.ensemble.members import (
+    EnsembleConfig,
+    EnsembleDetails,
+    count_documents,
+    find_entries,
+    rename,
+    save_members,
+)
+from xmtc.methods.ensemble.trees import Trees
+
+_TREES = "trees.txt"
+_HALVES = 2  # probabilities are learnt from what the trees of one half of the documents say of the other
+_FEWEST = 10  # labelled documents to learn from
+
+
+def teach(
+    manifest: Manifest[EnsembleDetails],
+    config: EnsembleConfig,
+    labels: LabelSet,
+    corpus: Corpus,
+    lessons: Iterable[Lesson],
+    progress: Progress = SILENT,
+) -> tuple[str, Calibration]:
+    """Learn from rankings by models that were not trained on the documents; return LightGBM's text and a calibration.
+
+    The calibration comes from scores that trees of one half of the documents give to the other half: so it holds for
+    new documents, and undoes the weights of rare labels.
+    """
+    aligned = corpus.align(labels)
+    taught, right, rows = _study(lessons, aligned, labels)
+    if len(rows) < _FEWEST:
+        raise DataError(f"a learned ensemble needs {_FEWEST} labelled documents or more; got {len(rows)}")
+    if not right.any():
+        raise DataError("no member lists a true label of any of these documents; there is nothing to learn")
+    rarity = inverse_propensity(labels.counts, manifest.n_documents, config.propensity)
+    weights = np.where(right, rarity[taught.labels] ** config.tail, 1.0)
+    names = feature_names(len(manifest.details.members))
+
+    def grow(chosen: NDArray[np.bool_]) -> str:
+        return grow_trees(taught.features[chosen], right[chosen], weights[chosen], names, config.booster, manifest.seed)
+
+    progress.stage("learning")
+    documents, scores = aligned.take(rows), np.zeros(len(right))
+    for i, half in enumerate(documents.fold(_HALVES, manifest.seed)):
+        inside = np.isin(taught.rows, half)
+        scores[inside] = expit(Trees.parse(grow(~inside), names).score(taught.features[inside]))
+        progress.step(i + 1, _HALVES + 1)
+    ranking = _rank(taught.rows, taught.labels, scores, len(rows), len(documents.labels), config.depth)
+    calibration = fit_calibration(ranking, documents.Y, documents.labels, "isotonic", _SOURCE)
+    text = grow(np.ones(len(right), dtype=bool))
+    progress.step(_HALVES + 1, _HALVES + 1)
+    return text, calibration
+
+
+_SOURCE = "that the ensemble learnt from (scored by trees that had not seen them)"
+
+
+def _study(
+    lessons: Iterable[Lesson], aligned: Corpus, labels: LabelSet
+) -> tuple[Candidates, NDArray[np.bool_], NDArray[np.int64]]:
+    """Candidates of all lessons, numbered by place in the rows that are returned last, and which are right."""
+    names, n_entries = NameShares.of_labels(labels), len(aligned.labels)
+    truth = np.repeat(np.arange(len(aligned)), np.diff(aligned.Y.indptr)) * n_entries + aligned.Y.indices
+    found, right, rows = [], [], [np.zeros(0, dtype=np.int64)]
+    for lesson in lessons:
+        rankings = [
+            rename(ranking, find_entries(labels, own))
+            for ranking, own in zip(lesson.rankings, lesson.labels, strict=True)
+        ]
+        # the documents that these models have seen, not the members: a label without any is never listed
+        counts = count_documents(labels, lesson.labels)
+        texts = None if aligned.texts is None else aligned.texts.take(lesson.rows)
+        candidates = find_candidates(rankings, counts, names, texts)
+        right.append(np.isin(lesson.rows[candidates.rows] * n_entries + candidates.labels, truth))
+        found.append(replace(candidates, rows=candidates.rows + sum(map(len, rows))))
+        rows.append(lesson.rows)
+    together = Candidates(
+        np.concatenate([one.rows for one in found]),
+        np.concatenate([one.labels for one in found]),
+        np.concatenate([one.features for one in found]),
+    )
+    return together, np.concatenate(right), np.concatenate(rows)
+
+
+def read_learned(
+    reader: FolderReader,
+    manifest: Manifest[EnsembleDetails],
+    config: EnsembleConfig,
+    labels: LabelSet,
+    members: tuple[Model, ...],
+) -> LearnedEnsemble:
+    """Rebuild a learned ensemble whose members are loaded."""
+    text = reader.text(_TREES)
+    if text is None:
+        raise ModelError(f"{reader.folder / _TREES} is missing; copy the model folder again")
+    model = LearnedEnsemble(manifest, labels, members, config.depth, text)
+    _ = model.trees  # a text that is not LightGBM's is refused now
+    return model
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedEnsemble:
+    """Models whose rankings trees judge; see `xmtc.core.model.Model`. Scores are the trees', from 0 to 1."""
+
+    manifest: Manifest[EnsembleDetails]
+    labels: LabelSet
+    members: tuple[Model, ...]
+    depth: int  # labels of each member that are candidates
+    text: str  # of the trees, as LightGBM wrote it
+
+    def rank(self, documents: Documents, k: int = 5) -> Ranking:
+        """Return the k best labels of each document.
+
+        A document with fewer candidates than k gets labels from further down the members' lists: in order of the best
+        place that a member gives them, with that place, negative, as score.
+        """
+        check_k(k)
+        return self.judge(self._rank_each(documents, max(k, self.depth)), documents, k)
+
+    def judge(self, rankings: Sequence[Ranking], documents: Documents, k: int) -> Ranking:
+        """Return the k best labels of documents that the members have ranked, over the ensemble's labels."""
+        found = self._candidates(rankings, documents)
+        scores = expit(self.trees.score(found.features))
+        rows, labels = found.rows, found.labels
+        if k > self.depth:
+            deeper = _find_deeper(rankings, self.depth, rows, labels, len(self.labels))
+            rows, labels, scores = (np.concatenate(pair) for pair in zip((rows, labels, scores), deeper, strict=True))
+        return _rank(rows, labels, scores, len(rankings[0]), len(self.labels), k)
+
+    def explain(self, text: str, label: str) -> Explanation:
+        """Explain by the members that know the label, each weighed by what its ranking added to the score."""
+        entry = self.labels.find(label)
+        if entry >= self.labels.n_labels:
+            raise DataError(f"label {label!r} has no training document, so no member ever gives it")
+        rankings = self._rank_each([text], self.depth)
+        found = self._candidates(rankings, [text])
+        features = found.features[found.labels == entry]
+        if len(features):
+            score = float(np.float32(expit(self.trees.score(features))[0]))
+            added = self.trees.share_out(features[0])[: len(self.members) * len(OF_EACH_MEMBER)]
+            worth = np.maximum(added.reshape(len(self.members), -1).sum(axis=1), 0)
+        else:
+            score, worth = self._score_deeper(text, entry), np.zeros(len(self.members))
+        id = self.labels.ids[entry]
+        knows = np.array([m.labels.position.get(id, m.labels.n_labels) < m.labels.n_labels for m in self.members])
+        worth = np.where(knows, worth if worth[knows].sum() > 0 else 1.0, 0.0)
+        shares = (worth / worth.sum()).tolist()
+        explained = [(m.explain(text, id), share) for m, share in zip(self.members, shares, strict=True) if share > 0]
+        return join_explanations(id, score, explained)
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write one folder that holds all members and the trees."""
+        with write_folder(folder, overwrite=overwrite) as out:
+            save_members(out, self.labels, self.members)
+            out.text(_TREES, self.text)
+            out.manifest(self.manifest)
+
+    @cached_property
+    def trees(self) -> Trees:
+        """The trees, checked."""
+        return Trees.parse(self.text, feature_names(len(self.manifest.details.members)))
+
+    @cached_property
+    def _entries(self) -> list[NDArray[np.int32]]:
+        return [find_entries(self.labels, member.labels) for member in self.members]
+
+    @cached_property
+    def _names(self) -> NameShares | None:
+        return None if self.manifest.details.features is not None else NameShares.of_labels(self.labels)
+
+    def _rank_each(self, documents: Documents, k: int) -> list[Ranking]:
+        """Each member's ranking, over the ensemble's labels."""
+        return [
+            rename(member.rank(documents, k), entries)
+            for member, entries in zip(self.members, self._entries, strict=True)
+        ]
+
+    def _candidates(self, rankings: Sequence[Ranking], documents: Documents) -> Candidates:
+        texts = None if sp.issparse(documents) else documents
+        lists = [ranking.top(self.depth) for ranking in rankings]
+        return find_candidates(lists, self.labels.counts, self._names, texts)
+
+    def _score_deeper(self, text: str, entry: int) -> float:
+        """The score of a label that is no candidate: by its place further down, or below all places."""
+        k = self.depth
+        while k < self.labels.n_labels:
+            k = min(4 * k, self.labels.n_labels)
+            ranking = self.rank([text], k)
+            if (ranking.labels == entry).any():
+                return float(ranking.scores[ranking.labels == entry][0])
+        return -float(self.labels.n_labels + 1)
+
+
+def _find_deeper(
+    rankings: Sequence[Ranking], depth: int, rows: NDArray[np.int64], labels: NDArray[np.int64], width: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Labels below the candidates: their documents, the labels, and their best places, from 1, negative."""
+    keys, places = [], []
+    for ranking in rankings:
+        below = ranking.labels[:, depth:]
+        listed = below >= 0
+        keys.append((np.arange(len(below))[:, None] * width + below)[listed])
+        places.append(np.broadcast_to(np.arange(depth + 1, ranking.k + 1), below.shape)[listed])
+    found, which = np.unique(np.concatenate(keys), return_inverse=True)
+    best = np.full(len(found), width + 1.0)
+    np.minimum.at(best, which, np.concatenate(places))
+    new = ~np.isin(found, rows * width + labels)
+    return found[new] // width, found[new] % width, -best[new]
+
+
+def _rank(
+    rows: NDArray[np.int64], labels: NDArray[np.int64], scores: NDArray[np.float64], n: int, width: int, k: int
+) -> Ranking:
+    """Rank scored pairs of a document and a label, in any order."""
+    order = np.argsort(rows, kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
+    return Ranking.from_csr(sp.csr_matrix((scores[order], labels[order], indptr), shape=(n, width)), k)

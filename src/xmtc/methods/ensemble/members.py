@@ -1,0 +1,102 @@
+"""Members of an ensemble: their settings and labels as one. Shared by ensembles of fixed rules and learned ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from xmtc.core.config import Settings
+from xmtc.core.ensemble import AnyRule
+from xmtc.core.errors import ConfigError
+from xmtc.core.labels import LabelSet
+from xmtc.core.model import Model
+from xmtc.core.propensity import Propensity
+from xmtc.core.ranking import Ranking
+from xmtc.core.storage import Details, FolderWriter, Manifest
+from xmtc.methods.ensemble.booster import BoosterConfig
+
+NAME = "ensemble"
+
+
+class EnsembleConfig(Settings):
+    """How the members of an ensemble are joined. What follows `propensity` is for the rule "learned"."""
+
+    rule: AnyRule = "mean"
+    weights: tuple[float, ...] | None = None  # None: equal
+    propensity: Propensity = Field(default_factory=Propensity)
+    tail: float = Field(0.0, ge=0, le=1, description="power of the inverse propensity that a right label weighs")
+    depth: int = Field(20, ge=1, description="labels of each member that are candidates")
+    documents: int = Field(20_000, ge=1, description="labelled documents that are learnt from, at most")
+    booster: BoosterConfig = Field(default_factory=BoosterConfig)
+
+
+class EnsembleDetails(Details):
+    """What an ensemble stores beside settings."""
+
+    members: list[str]  # their methods
+
+
+def check_members(members: Sequence[Model]) -> None:
+    """Raise unless models can rank together."""
+    if len(members) < 2:
+        raise ConfigError(f"an ensemble needs at least two models; got {len(members)}")
+    if len({member.manifest.details.features for member in members}) > 1:
+        raise ConfigError("an ensemble needs models of one kind of input: all on texts, or all on the same features")
+
+
+def describe(
+    members: Sequence[Model], config: EnsembleConfig, labels: LabelSet, seed: int, dev: str | None = None
+) -> Manifest[EnsembleDetails]:
+    """Describe an ensemble; dev: fingerprint of the documents that it learns from."""
+    first = members[0].manifest
+    taught = {} if dev is None else {"dev": dev}
+    return Manifest(
+        method=NAME,
+        config=config.model_dump(mode="json", exclude_unset=True),
+        seed=seed,
+        n_labels=labels.n_labels,
+        n_documents=max(member.manifest.n_documents for member in members),
+        data=first.data,
+        details=EnsembleDetails(
+            features=first.details.features, members=[member.manifest.method for member in members], **taught
+        ),
+    )
+
+
+def unite_labels(sets: Sequence[LabelSet]) -> LabelSet:
+    """Return all labels that any member has parameters for, with the largest of their counts."""
+    trained = {label for labels in sets for label in labels.ids[: labels.n_labels]}
+    concepts = {concept.id: concept for labels in reversed(sets) for concept in labels.concepts()}
+    union = LabelSet.build(trained, concepts.values())
+    return union.with_counts(count_documents(union, sets))
+
+
+def count_documents(union: LabelSet, sets: Iterable[LabelSet]) -> NDArray[np.int64]:
+    """Return the training documents of each entry of a label set, the most that any member has seen."""
+    counts = np.zeros(len(union), dtype=np.int64)
+    for labels in sets:
+        entries = np.array([union.position[label] for label in labels.ids], dtype=np.int64)
+        counts[entries] = np.maximum(counts[entries], labels.counts)
+    return counts
+
+
+def find_entries(union: LabelSet, labels: LabelSet) -> NDArray[np.int32]:
+    """Return the ensemble's entry of each label that a member has parameters for."""
+    position = union.position
+    return np.array([position[label] for label in labels.ids[: labels.n_labels]], dtype=np.int32)
+
+
+def rename(ranking: Ranking, entries: NDArray[np.int32]) -> Ranking:
+    """Return a member's ranking over the ensemble's entries."""
+    return replace(ranking, labels=np.where(ranking.labels < 0, -1, entries[ranking.labels]), probabilities=None)
+
+
+def save_members(out: FolderWriter, labels: LabelSet, members: Iterable[Model]) -> None:
+    """Write the labels and a folder for each member."""
+    out.labels(labels)
+    for i, member in enumerate(members):
+        member.save(out.folder / f"member-{i}")
