@@ -12,10 +12,11 @@ import numpy as np
 
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
-from xmtc.core.method import Method, Updatable
+from xmtc.core.method import Method
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader, Manifest
 from xmtc.core.texts import Texts
+from xmtc.core.updatable import Updatable
 from xmtc.features.tfidf import fit_tfidf
 from xmtc.methods.knn.model import NAME, KnnConfig, KnnDetails, KnnModel
 from xmtc.methods.knn.pool import Pool, Reader, Vectors
