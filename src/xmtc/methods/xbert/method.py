@@ -64,12 +64,14 @@ from xmtc.methods.xbert.model import (
 from xmtc.methods.xbert.ranker import RankConfig, StagedSearchConfig, finish_tree, join_features, train_ranker
 from xmtc.methods.xbert.stages import finish_stage
 from xmtc.methods.xbert.xttention import Xttention, XttentionConfig
+from xmtc.neural.batches import Inputs
 from xmtc.neural.checkpoint import Checkpoints
 from xmtc.neural.devices import build_accelerator
 from xmtc.neural.embed import spread_words
 from xmtc.neural.encoder import load_encoder
 from xmtc.neural.pooling import PooledEncoderConfig
 from xmtc.neural.prepare import NeuralConfig, begin, identity_of
+from xmtc.neural.spread import warn_if_alike
 from xmtc.neural.trainer import TrainConfig
 
 NAME = "xbert"
@@ -126,10 +128,8 @@ class XbertMethod(Method[XbertConfig]):
             member, details = run.train_member(number, kind, member_seed)
             members.append(member)
             known.append(details)
-        begun = run.manifest.details
-        details_of_all = XbertDetails(
-            features=begun.features, dev=begun.dev, members=known, clusters=run.n_clusters, curve=known[0].curve
-        )
+        begun = run.manifest.details.to_json()
+        details_of_all = XbertDetails(**begun, members=known, clusters=run.n_clusters, curve=known[0].curve)
         manifest = run.manifest.with_details(details_of_all)
         shared = (corpus.labels, run.tfidf, run.reader, tuple(members))
         return StagedModel(manifest, *shared, config.search, config.ensemble)
@@ -193,7 +193,8 @@ class _Run:
             progress.say(f"match.loss = bce goes with search.cluster = sigmoid; it is {config.search.cluster}")
         self.config, self.progress, self.partial = config, progress, partial
         labels = corpus.labels
-        self.manifest, corpus = begin(NAME, corpus, config, dev if neural else None, seed)
+        pretrained = config.match.kind == "bert"
+        self.manifest, corpus = begin(NAME, corpus, config, dev if neural else None, seed, pretrained=pretrained)
         self.identity = identity_of(self.manifest)
         Checkpoints(partial, self.identity)  # refuses what another run left
         if neural and dev is None:
@@ -213,7 +214,11 @@ class _Run:
             self.tokens = self.reader.read_once(texts, progress)
             self.dev_tokens = self.reader.read_once(Texts.pack(dev.texts or ()), progress)
             self.dev_Y = dev.align(labels).Y[:, : labels.n_labels].tocsr()
-            self._build_network(seed).announce_plan(self.tokens.lengths, config.train, progress)
+            network = self._build_network(seed)
+            network.announce_plan(self.tokens.lengths, config.train, progress)
+            if isinstance(network.body, PooledEncoder):
+                inputs = Inputs(self.tokens, network.body.layout)
+                warn_if_alike(network.body.encoder, inputs, network.body.pool.parts, progress)
             if n_members > 1:
                 progress.say(f"that is one member of {n_members}; the others take as long")
 
