@@ -59,7 +59,8 @@ class Plan:
             advice = {
                 self.encoder: "take a smaller encoder, or only its first layers (encoder.layers)",
                 self.head: self.head_advice,
-                self.activations: "raise train.accumulate, or lower train.batch_size or encoder.max_length",
+                self.activations: "raise train.accumulate, or lower train.batch_size, encoder.max_length or "
+                "encoder.windows",
             }
             raise ConfigError(
                 f"training would take about {takes} of memory, and {free} are free: {advice[max(advice)]}"
@@ -82,8 +83,9 @@ def plan_training(
     trained = n_encoders * (body - frozen) + head.dense
     n_documents, longest = len(lengths), int(lengths.max(initial=1))
     in_memory = min(-(-config.batch_size // config.accumulate), n_documents)
-    # what autograd keeps of a token, by counting
-    a_token = encoder.n_layers * (28 * encoder.width + 3 * encoder.n_heads * longest)
+    # what autograd keeps of a token, by counting; it attends to the tokens of its window
+    window = min(longest, encoder.layout.window or longest)
+    a_token = encoder.n_layers * (28 * encoder.width + 3 * encoder.n_heads * window)
     work = 6.0 * (body - words.numel()) * float(lengths.sum()) * n_encoders
     work += 6.0 * n_documents * (head.dense + head.activations)
     return Plan(
