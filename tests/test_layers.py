@@ -45,7 +45,7 @@ BY_NAME = {
     "xmtc.app.rest.middleware": "the web framework's route",
     "xmtc.app.rest.server": "signals that not every system has",
     "xmtc.core.calibration.thresholds": "precision, recall or f1, as the user wrote it",
-    "xmtc.core.parallel": "a function of os that not every system has",
+    "xmtc.core.threads": "a function of os that not every system has",
     "xmtc.data.layouts.numbered": "sparse matrices of any class",
     "xmtc.data.vocabulary.rdf": "errors of several parsers",
     "xmtc.linear.tree": "a thread's own storage",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +50,7 @@ def test_windows_are_full_and_never_overlap(choice: Choice) -> None:
                 found = cut_windows(n_tokens, size, windows, choice)
                 assert 1 <= len(found) <= windows
                 assert all(stop - start == size for start, stop in found[:-1])
-                assert all(one[1] <= two[0] for one, two in zip(found, found[1:], strict=False))
+                assert all(one[1] <= two[0] for one, two in pairwise(found))
                 assert found[-1][1] <= n_tokens
                 assert sum(stop - start for start, stop in found) == min(n_tokens, size * windows)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from functools import cache
@@ -13,6 +14,7 @@ from accelerate.state import AcceleratorState
 from torch import Tensor, nn
 
 from xmtc.core.errors import ConfigError
+from xmtc.core.parallel import n_threads
 from xmtc.neural.batches import Batch
 from xmtc.neural.network import Trainable
 
@@ -61,6 +63,8 @@ def build_accelerator(precision: Precision, skips_parameters: bool) -> Accelerat
         raise ConfigError("train.precision = fp16 is for GPUs; this run is on a CPU: leave it at fp32, or try bf16")
     if on_cpu and precision == "bf16":
         _probe_bf16()
+    if os.environ.get("XMTC_THREADS"):  # torch may have been loaded before xmtc, or the number changed since
+        torch.set_num_threads(n_threads())
     AcceleratorState._reset_state()  # an earlier run in this process may have had another precision
     return Accelerator(
         # it takes torchrun's processes on CPUs for unrelated ones unless it is told that there is nothing else
