@@ -22,10 +22,7 @@ from benchmarks.framework.markdown import ran, table
 from benchmarks.training_steps import Stamps, draw_documents
 
 NAME = "contention"
-BESIDE, ALONE = (
-    0.6,
-    0.97,
-)  # the least share of the better plain way's steps, beside a busy process and on a quiet machine
+BESIDE, ALONE = 0.6, 0.97  # least share of the better plain way's steps, beside a busy process and alone
 _LENGTH, _BATCH, _LABELS = 32, 32, 3000  # of lightxml/cooking-cpu
 _SIZES = {  # of MiniLM
     "vocab_size": 30_522,

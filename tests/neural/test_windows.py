@@ -98,7 +98,7 @@ def naive(encoder: Encoder, tokens: np.ndarray, joining: Joining, attention: Ten
         return torch.stack([max(vector[j] for vector in vectors) for j in range(len(vectors[0]))])
     weights = [1 / len(vectors)] * len(vectors)
     if attention is not None:
-        raw = [float((attention * vector).sum().exp()) for vector in vectors]
+        raw = [float((attention * vector).sum().detach().exp()) for vector in vectors]
         weights = [value / sum(raw) for value in raw]
     total = torch.zeros_like(vectors[0])
     for weight, vector in zip(weights, vectors, strict=True):
