@@ -12,6 +12,7 @@ import sys
 from benchmarks import (
     aplc_cost,
     calibration,
+    contention,
     ensemble_weights,
     large_step,
     learned_ensemble,
@@ -48,7 +49,7 @@ OF_METHODS = tuple(
         *(xbert_latency, neighbours, serving),
     )
 )
-OF_SCALING = tuple(module.BENCHMARK for module in (scale, large_step, xbert_scale, xttention_step))
+OF_SCALING = tuple(module.BENCHMARK for module in (scale, large_step, xbert_scale, xttention_step, contention))
 _HEAD = """# Results
 
 <!-- Written by `python -m benchmarks.tables` from benchmarks/results. Do not edit. -->

@@ -43,7 +43,7 @@ BY_NAME = {
     "xmtc.core.calibration.thresholds": "precision, recall or f1, as the user wrote it",
     "xmtc.core.lazy": "a package's names, imported when they are first asked for",
     "xmtc.core.revision": "fields of a label set",
-    "xmtc.core.parallel": "a function of os that not every system has",
+    "xmtc.core.threads": "a function of os that not every system has",
     "xmtc.data.layouts.numbered": "sparse matrices of any class",
     "xmtc.data.vocabulary.rdf": "errors of several parsers",
     "xmtc.linear.tree": "a thread's own storage",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -68,6 +69,9 @@ class Benchmark:
         parser = argparse.ArgumentParser(prog=f"benchmarks.{self.name}", description=self.about)
         self.arguments(parser)
         options = parser.parse_args(arguments)
+        weights = machine.ROOT.parent / "shared" / "weights"
+        if weights.is_dir():  # as data sets are found in ../shared/data
+            os.environ.setdefault("XMTC_ENCODERS", str(weights))
         holds: dict[str, bool] = {}
         try:
             for place, result in self.measure(options):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from xmtc.core.lazy import lazy_names
+from xmtc.core.threads import cpu_quota, settle
 
 __version__ = "0.1.0"
+
+settle(os.environ, cpu_quota())  # first of all: libraries read these variables when they are loaded
 
 if TYPE_CHECKING:
     from xmtc.api import calibrate, compare, ensemble, evaluate, load, read_corpus, train, update

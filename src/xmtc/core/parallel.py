@@ -15,21 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmtc.core.errors import ConfigError
+from xmtc.core.threads import cpu_quota, usable_cores
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
 def n_threads() -> int:
-    """Return the number of threads to use: XMTC_THREADS, else the cores this process may run on."""
+    """Return the number of threads to use: XMTC_THREADS, else the cores that this process may use.
+
+    These are the cores that it may run on, or as many whole ones as its container's quota leaves.
+    """
     wanted = os.environ.get("XMTC_THREADS")
     if wanted:
         if not wanted.isdecimal() or int(wanted) < 1:
             raise ConfigError(f"XMTC_THREADS must be a whole number above 0; got {wanted!r}")
         return int(wanted)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    cores = usable_cores()
+    return min(cores, cpu_quota() or cores)
 
 
 def run(function: Callable[[Task], Result], tasks: Iterable[Task]) -> list[Result]:

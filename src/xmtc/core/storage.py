@@ -55,6 +55,7 @@ class Details(Record):
 
     features: int | None = None  # columns, for a model trained on features; None: it ranks texts
     dev: str | None = None  # fingerprint of the dev documents that were given
+    encoder: str | None = None  # sha256 of the encoder's weights that training started from
     curve: list[Epoch] = Field(default_factory=list)  # one entry per epoch, for methods that train in epochs
 
 

@@ -26,14 +26,14 @@ _POOL = 64  # batches whose documents are sorted by length together
 class Batch:
     """Documents ready for a network; positives of document i are `positives[starts[i]:starts[i + 1]]`."""
 
-    ids: Tensor  # (B, T)
-    mask: Tensor  # (B, T) bool
+    ids: Tensor  # (B, T); of a WindowedBatch, one row per window
+    mask: Tensor  # the same shape, bool
     rows: Tensor  # (B,) numbers of the documents
     positives: Tensor  # labels of all documents, one after another
     starts: Tensor  # (B + 1,)
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self.rows)
 
     def to(self, device: torch.device) -> Self:
         """Return the batch on a device."""
@@ -52,6 +52,13 @@ class Batch:
 
 
 @dataclass(frozen=True, eq=False)
+class WindowedBatch(Batch):
+    """Documents in windows: those of document i are the rows window_starts[i] to window_starts[i + 1] of `ids`."""
+
+    window_starts: Tensor  # (B + 1,)
+
+
+@dataclass(frozen=True, eq=False)
 class Inputs:
     """What a network is fed of many documents: their tokens, padded as its encoder wants them.
 
@@ -64,20 +71,28 @@ class Inputs:
     def collate(self, rows: Sequence[int] | NDArray[np.integer], Y: sp.csr_matrix | None = None) -> Batch:
         """Pad the documents of `rows` and gather their labels, if there are any to learn from."""
         rows = np.asarray(rows, dtype=np.int64)
+        size = self.layout.window
         documents = [self.tokens[int(row)] for row in rows]
-        width = max((len(document) for document in documents), default=1)
-        ids = np.full((len(rows), width), self.layout.pad_id, dtype=np.int64)
-        mask = np.zeros((len(rows), width), dtype=bool)
-        for i, document in enumerate(documents):
-            span = slice(width - len(document), width) if self.layout.pad_left else slice(0, len(document))
-            ids[i, span] = document
+        windows = documents
+        if size is not None:
+            windows = [tokens[start : start + size] for tokens in documents for start in range(0, len(tokens), size)]
+        width = max((len(window) for window in windows), default=1)
+        ids = np.full((len(windows), width), self.layout.pad_id, dtype=np.int64)
+        mask = np.zeros((len(windows), width), dtype=bool)
+        for i, window in enumerate(windows):
+            span = slice(width - len(window), width) if self.layout.pad_left else slice(0, len(window))
+            ids[i, span] = window
             mask[i, span] = True
         labels = [np.empty(0, np.int64)] * len(rows)
         if Y is not None:
             labels = [Y.indices[Y.indptr[row] : Y.indptr[row + 1]].astype(np.int64) for row in rows]
         starts = np.cumsum([0, *(len(found) for found in labels)])
         positives = np.concatenate([*labels, np.empty(0, np.int64)])
-        return Batch(*(torch.from_numpy(part) for part in (ids, mask, rows, positives, starts)))
+        parts = [torch.from_numpy(part) for part in (ids, mask, rows, positives, starts)]
+        if size is None:
+            return Batch(*parts)
+        window_starts = np.cumsum([0, *(-(-len(tokens) // size) for tokens in documents)])
+        return WindowedBatch(*[*parts, torch.from_numpy(window_starts)])
 
 
 def order_batches(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from functools import cache
 from typing import Literal
 
 import torch
@@ -10,10 +14,18 @@ from accelerate.state import AcceleratorState
 from torch import Tensor, nn
 
 from xmtc.core.errors import ConfigError
+from xmtc.core.parallel import n_threads
 from xmtc.neural.batches import Batch
 from xmtc.neural.network import Trainable
 
 Precision = Literal["fp32", "bf16", "fp16"]
+_BF16_STEP = """
+import torch
+layer = torch.nn.Linear(256, 256)
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    loss = layer(torch.ones(64, 256)).float().square().mean()
+loss.backward()
+"""
 
 
 class LossOnly(nn.Module):
@@ -28,14 +40,31 @@ class LossOnly(nn.Module):
         return self.network.loss(batch)
 
 
+@cache
+def _probe_bf16() -> None:
+    """Raise ConfigError if this CPU cannot train in bf16.
+
+    Tried in a process of its own: where the system does not let programs use AMX, the first product ends the process.
+    """
+    ended = subprocess.run([sys.executable, "-c", _BF16_STEP], capture_output=True, text=True, check=False)
+    if ended.returncode:
+        last = (ended.stderr.strip().splitlines() or [""])[-1]
+        reason = f"signal {-ended.returncode}" if ended.returncode < 0 else last or f"code {ended.returncode}"
+        raise ConfigError(f"train.precision = bf16 does not run on this CPU ({reason}): leave it at fp32")
+
+
 def build_accelerator(precision: Precision, skips_parameters: bool) -> Accelerator:
-    """Return Accelerate's view of this process; raise ConfigError for mixed precision without a GPU.
+    """Return Accelerate's view of this process; raise ConfigError for a precision that its hardware does not have.
 
     skips_parameters: a step may leave parameters out.
     """
     on_cpu = not (torch.cuda.is_available() or torch.backends.mps.is_available() or torch.xpu.is_available())
-    if on_cpu and precision != "fp32":
-        raise ConfigError(f"train.precision = {precision} is for GPUs; this run is on a CPU: leave it at fp32")
+    if on_cpu and precision == "fp16":
+        raise ConfigError("train.precision = fp16 is for GPUs; this run is on a CPU: leave it at fp32, or try bf16")
+    if on_cpu and precision == "bf16":
+        _probe_bf16()
+    if os.environ.get("XMTC_THREADS"):  # torch may have been loaded before xmtc, or the number changed since
+        torch.set_num_threads(n_threads())
     AcceleratorState._reset_state()  # an earlier run in this process may have had another precision
     return Accelerator(
         # it takes torchrun's processes on CPUs for unrelated ones unless it is told that there is nothing else

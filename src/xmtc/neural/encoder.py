@@ -11,9 +11,10 @@ import json
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +22,11 @@ from torch import Tensor, nn
 from xmtc.core.errors import ConfigError, ModelError
 from xmtc.neural.dropout import replace_dropout
 from xmtc.neural.encoder_config import EncoderConfig as EncoderConfig  # the settings of `load_encoder`
+from xmtc.neural.encoder_config import WindowedEncoderConfig as WindowedEncoderConfig
 from xmtc.neural.resolve import resolve
+from xmtc.neural.windows import Choice, cut_windows
+
+T = TypeVar("T")
 
 
 class Encoded(NamedTuple):
@@ -42,6 +47,7 @@ class TokenLayout:
     segments: bool = False  # whether the network takes segment ids
     cls_segment: int = 0  # XLNet's [CLS] has a segment of its own
     pad_segment: int = 0
+    window: int | None = None  # tokens of a window, where a text's may be several, one after another
 
 
 class Encoder(nn.Module):
@@ -81,13 +87,22 @@ class Encoder(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class Tokenizer:
-    """A family's tokenizer, which cuts texts at max_length tokens."""
+    """A family's tokenizer, which cuts texts at max_length tokens, or into windows of that many."""
 
     inner: Any
     max_length: int
+    windows: int = 1  # at most, of a text
+    choice: Choice = "first"
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
-        """Turn texts into token ids, special tokens included; the last special token survives cutting."""
+        """Turn texts into token ids, special tokens included; the last special token survives cutting.
+
+        Of several windows, each has its special tokens, and they come one after another.
+        """
+        if self.windows > 1:
+            whole = self.inner(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
+            before, after = self._special_ids()
+            return [self._cut(ids, before, after) for ids in whole]
         found: list[list[int]] = self.inner(
             list(texts),
             truncation=True,
@@ -101,16 +116,33 @@ class Tokenizer:
         """Return each token's (start, end) in characters of the text; special tokens get (0, 0)."""
         if not self.inner.is_fast:
             raise ModelError("this encoder's tokenizer does not say where its tokens stand: its words have no weights")
+        if self.windows > 1:
+            whole = self.inner(text, add_special_tokens=False, verbose=False, return_offsets_mapping=True)
+            before, after = ([(0, 0)] * len(special) for special in self._special_ids())
+            return self._cut([(int(start), int(end)) for start, end in whole["offset_mapping"]], before, after)
         found = self.inner(text, truncation=True, max_length=self.max_length, return_offsets_mapping=True)
         return [(int(start), int(end)) for start, end in found["offset_mapping"]]
 
+    def _cut(self, tokens: Sequence[T], before: Sequence[T], after: Sequence[T]) -> list[T]:
+        """A text's windows one after another, each between its special tokens."""
+        size = self.max_length - len(before) - len(after)
+        parts = cut_windows(len(tokens), size, self.windows, self.choice)
+        return list(chain.from_iterable([*before, *tokens[start:stop], *after] for start, stop in parts))
+
+    def _special_ids(self) -> tuple[list[int], list[int]]:
+        """The special tokens before and after a text."""
+        bare, whole = (self.inner("a", add_special_tokens=flag)["input_ids"] for flag in (False, True))
+        n_before = next(i for i in range(len(whole)) if whole[i : i + len(bare)] == bare)
+        return whole[:n_before], whole[n_before + len(bare) :]
+
     def fingerprint(self) -> str:
         """Return a string that changes whenever the ids could."""
+        lengths = str(self.max_length) + (f"|{self.windows}|{self.choice}" if self.windows > 1 else "")
         if not self.inner.is_fast:
-            return f"{json.dumps(self.inner.get_vocab(), sort_keys=True)}|{self.max_length}"
+            return f"{json.dumps(self.inner.get_vocab(), sort_keys=True)}|{lengths}"
         state = json.loads(self.inner.backend_tokenizer.to_str())
         state.update(truncation=None, padding=None)  # these remember the last call
-        return f"{json.dumps(state, sort_keys=True)}|{self.max_length}"
+        return f"{json.dumps(state, sort_keys=True)}|{lengths}"
 
 
 def load_encoder(config: EncoderConfig) -> tuple[Encoder, Tokenizer]:
@@ -133,13 +165,13 @@ def load_encoder(config: EncoderConfig) -> tuple[Encoder, Tokenizer]:
     limit = _longest(network)
     if limit is not None and config.max_length > limit:
         raise ConfigError(f"encoder.max_length = {config.max_length}, but {config.name} reads {limit} tokens at most")
-    encoder = Encoder(network, _layout(inner, network))
+    encoder, tokenizer = _assemble(network, inner, _layout(inner, network), config)
     _freeze_idle(encoder)
     if config.freeze_words:
         encoder.embed_words().weight.requires_grad_(False)
     if config.lowercase:
         _lowercase(inner)
-    return encoder, Tokenizer(inner, config.max_length)
+    return encoder, tokenizer
 
 
 def save_encoder(encoder: Encoder, tokenizer: Tokenizer, folder: Path) -> None:
@@ -150,7 +182,8 @@ def save_encoder(encoder: Encoder, tokenizer: Tokenizer, folder: Path) -> None:
         tokenizer.inner.backend_tokenizer.no_padding()
     tokenizer.inner.save_pretrained(folder)
     encoder.network.config.to_json_file(folder / "config.json", use_diff=False)
-    (folder / "layout.json").write_text(json.dumps(asdict(encoder.layout), sort_keys=True) + "\n")
+    layout = {name: value for name, value in asdict(encoder.layout).items() if name != "window"}  # is a setting
+    (folder / "layout.json").write_text(json.dumps(layout, sort_keys=True) + "\n")
 
 
 def restore_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, Tokenizer]:
@@ -164,7 +197,15 @@ def restore_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, Token
         inner = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     if config.lowercase:
         _lowercase(inner)
-    return Encoder(network, layout), Tokenizer(inner, config.max_length)
+    return _assemble(network, inner, layout, config)
+
+
+def _assemble(network: Any, inner: Any, layout: TokenLayout, config: EncoderConfig) -> tuple[Encoder, Tokenizer]:
+    """Encoder and tokenizer, agreed on the windows of the settings."""
+    if not isinstance(config, WindowedEncoderConfig) or config.windows == 1:
+        return Encoder(network, layout), Tokenizer(inner, config.max_length)
+    tokenizer = Tokenizer(inner, config.max_length, config.windows, config.window_choice)
+    return Encoder(network, replace(layout, window=config.max_length)), tokenizer
 
 
 def _lowercase(inner: Any) -> None:

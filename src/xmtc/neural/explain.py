@@ -46,7 +46,7 @@ def explain_words(
         of_tokens = _push(network, batch, label) if attention is None else attention.flatten()
     finally:
         network.train(was_training)
-    weights = of_tokens[batch.mask[0]].tolist()  # one a real token
+    weights = of_tokens[batch.mask.flatten()].tolist()  # one a real token, window after window
     words = [match.span() for match in _WORD.finditer(text)]
     shares = dict.fromkeys(words, 0.0)
     for (start, end), weight in zip(offsets, weights, strict=True):
@@ -58,14 +58,19 @@ def explain_words(
 
 
 def _push(network: Network, batch: Batch, label: int) -> Tensor:
-    """(T,): gradient × input of each token, the gradient averaged on the way."""
+    """Gradient × input of each token, window after window, the gradient averaged on the way."""
     pushes: list[Tensor] = []  # one a step: (tokens,)
+    turned = False
     hook = None
     try:
         for step in range(_STEPS):
             held: list[tuple[Tensor, Tensor]] = []
 
-            def hold(module: object, given: object, output: Tensor, held: list[Any] = held, step: int = step) -> Tensor:
+            def hold(
+                module: object, given: tuple[Tensor], output: Tensor, held: list[Any] = held, step: int = step
+            ) -> Tensor:
+                nonlocal turned  # XLNet lays ids and states out as (T, windows)
+                turned = not torch.equal(given[0], batch.ids)
                 whole = output.detach()
                 part = (whole * ((step + 0.5) / _STEPS)).requires_grad_()
                 held.append((whole, part))
@@ -76,8 +81,8 @@ def _push(network: Network, batch: Batch, label: int) -> Tensor:
                 score = network.score(batch, label).sum()
                 (gradient,) = torch.autograd.grad(score, held[0][1])
             hook.remove()
-            # one text: flat, whether the family lays states out as (1, T, d) or, as XLNet, as (T, 1, d)
-            pushes.append((gradient * held[0][0]).sum(2).flatten())
+            push = (gradient * held[0][0]).sum(2)
+            pushes.append((push.T if turned else push).flatten())
     finally:
         if hook is not None:
             hook.remove()

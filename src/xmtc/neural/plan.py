@@ -63,7 +63,8 @@ class Plan:
             advice = {
                 self.encoder: "take a smaller encoder, or only its first layers (encoder.layers)",
                 self.head: self.head_advice,
-                self.activations: "raise train.accumulate, or lower train.batch_size or encoder.max_length",
+                self.activations: "raise train.accumulate, or lower train.batch_size, encoder.max_length or "
+                "encoder.windows",
             }
             raise ConfigError(
                 f"training would take about {takes} of memory, and {free} are free: {advice[max(advice)]}"
@@ -88,10 +89,11 @@ def plan_training(
     in_memory = min(-(-config.batch_size // config.accumulate), n_documents)
     mixed = config.precision != "fp32"
     # what autograd keeps of a token: its vectors, and its rows of three (tokens × tokens) matrices of each head, which
-    # attention on a CPU computes in float32 in any precision
+    # attention on a CPU computes in float32 in any precision; a token attends to the tokens of its window
     widths = _FULL_WIDTHS * _FLOAT + (_WIDTHS - _FULL_WIDTHS) * (_HALF if mixed else _FLOAT)
     squares = 3 * (_HALF if mixed and torch.cuda.is_available() else _FLOAT)
-    a_token = encoder.n_layers * (widths * encoder.width + squares * encoder.n_heads * longest)
+    window = min(longest, encoder.layout.window or longest)
+    a_token = encoder.n_layers * (widths * encoder.width + squares * encoder.n_heads * window)
     # in mixed precision a step holds the weights of all products in half precision, too
     copies = _HALF * (n_encoders * (body - words.numel()) + head.dense) if mixed else 0
     work = 6.0 * (body - words.numel()) * float(lengths.sum()) * n_encoders

@@ -2,6 +2,7 @@
 
 A pool is written as parts joined by "+", each one [CLS] or the mean over the tokens: `cls` and `mean` of the last
 layer, `cls5` and `mean5` of the last five layers, the last first, side by side. Knows no method: each has a default.
+Where a text is read in several windows, `WindowPool` makes one vector of theirs.
 """
 
 from __future__ import annotations
@@ -13,16 +14,18 @@ from typing import Any, Literal
 
 import torch
 from pydantic import Field, field_validator, model_validator
-from torch import Tensor
+from torch import Tensor, nn
 
 from xmtc.core.errors import ConfigError
-from xmtc.neural.encoder import Encoded, Encoder, EncoderConfig
+from xmtc.neural.batches import Batch, WindowedBatch
+from xmtc.neural.encoder import Encoded, Encoder, WindowedEncoderConfig
+from xmtc.neural.windows import Joining
 
 Kind = Literal["cls", "mean"]
 _PART = re.compile(r"(cls|mean)([1-9]\d*)?|default")
 
 
-class PooledEncoderConfig(EncoderConfig):
+class PooledEncoderConfig(WindowedEncoderConfig):
     """The encoder, and what a text's vector takes from it."""
 
     pool: str | None = Field(
@@ -101,3 +104,33 @@ def masked_mean(encoded: Encoded, layer: int = -1) -> Tensor:
     """Return the mean of a layer over the real tokens: (B, d)."""
     weights = encoded.mask.unsqueeze(2).to(encoded.states[layer].dtype)  # (B, T, 1)
     return (encoded.states[layer] * weights).sum(1) / weights.sum(1).clamp(min=1)
+
+
+class WindowPool(nn.Module):
+    """One vector per text from the vectors of its windows: their mean, the largest of each number, or by attention.
+
+    Attention weighs the windows of a text by a softmax over a·v; a is learnt and starts at 0, which is their mean.
+    """
+
+    def __init__(self, width: int, windows: int, joining: Joining) -> None:
+        super().__init__()
+        self.joining = joining
+        self.attention: nn.Parameter | None = None
+        if windows > 1 and joining == "attention":
+            self.attention = nn.Parameter(torch.zeros(width))
+
+    def forward(self, vectors: Tensor, batch: Batch) -> Tensor:
+        """(windows of all texts, width) → (B, width); each text's windows alone count, whatever its neighbours have."""
+        if not isinstance(batch, WindowedBatch):
+            return vectors
+        counts = batch.window_starts.diff()
+        places = torch.arange(int(counts.max()), device=vectors.device)
+        real = places < counts.unsqueeze(1)  # (B, most windows)
+        spread = vectors.new_zeros(*real.shape, vectors.shape[1])
+        spread[real] = vectors  # row by row: texts in order, and their windows
+        if self.joining == "max":
+            return spread.masked_fill(~real.unsqueeze(2), -torch.inf).amax(1)
+        if self.attention is None:
+            return spread.sum(1) / counts.unsqueeze(1)
+        scores = (spread @ self.attention.to(spread.dtype)).masked_fill(~real, -torch.inf)
+        return (scores.softmax(1).unsqueeze(2) * spread).sum(1)

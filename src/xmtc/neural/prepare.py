@@ -29,6 +29,9 @@ from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, load_encoder
 from xmtc.neural.network import Trainable
 from xmtc.neural.optimizer import Group, Plateau
 from xmtc.neural.plan import HeadSize, plan_training
+from xmtc.neural.pooling import Kind
+from xmtc.neural.resolve import digest_weights
+from xmtc.neural.spread import warn_if_alike
 from xmtc.neural.trainer import Score, TrainConfig, TrainingData, fit
 
 
@@ -64,6 +67,10 @@ class Prepared(Generic[C]):
         lengths = self.data.inputs.tokens.lengths
         plan_training(self.encoder, n_encoders, head, lengths, self.config.train).announce(self.progress)
 
+    def check_vectors(self, parts: Sequence[tuple[Kind, int]], what: str = "the text's") -> None:
+        """Warn where the vector that these parts of the encoder make hardly differs between documents."""
+        warn_if_alike(self.encoder, self.data.inputs, parts, self.progress, what)
+
     def fit(
         self,
         network: Trainable,
@@ -98,25 +105,30 @@ class Prepared(Generic[C]):
 
     def describe(self, details: type[D], **known: Any) -> Manifest[D]:
         """Return the manifest of the trained model; `known` are the fields that the method's details add."""
-        return self.manifest.with_details(details(**vars(self.manifest.details) | known))
+        return self.manifest.with_details(details(**self.manifest.details.to_json() | known))
 
 
 def begin(
-    method: str, corpus: Corpus, config: NeuralConfig, dev: Corpus | None, seed: int
+    method: str, corpus: Corpus, config: NeuralConfig, dev: Corpus | None, seed: int, *, pretrained: bool
 ) -> tuple[Manifest[Details], Corpus]:
-    """Return the manifest of the model to come and the documents that have labels; raise if nothing can be learnt."""
+    """Return the manifest of the model to come and the documents that have labels; raise if nothing can be learnt.
+
+    pretrained: training starts from the weights of the encoder that the settings name.
+    """
     for name, part in (("this corpus", corpus), ("dev", dev)):
         if part is not None and part.texts is None:
             raise DataError(f"{method} reads texts, and {name} has only features")
     labelled = corpus.take(corpus.labelled_rows())
     details = Details(features=None, dev=None if dev is None else dev.fingerprint())
+    if pretrained:
+        details = details.model_copy(update={"encoder": digest_weights(config.encoder.name)})
     return Manifest.describe(method, config, corpus, seed, details), labelled
 
 
 def identity_of(manifest: Manifest[Details]) -> dict[str, Any]:
     """Return what makes two runs the same, so that one may resume from the other's checkpoints."""
     same = {"config": manifest.config, "seed": manifest.seed, "data": manifest.data}
-    return {**same, "dev": manifest.details.dev}
+    return {**same, "dev": manifest.details.dev, "encoder": manifest.details.encoder}
 
 
 def prepare(
@@ -137,7 +149,7 @@ def prepare(
     labels = corpus.labels
     if config.train.dev_fraction == 0:
         dev = None
-    manifest, corpus = begin(method, corpus, config, dev, seed)
+    manifest, corpus = begin(method, corpus, config, dev, seed, pretrained=load is None)
     if dev is None:
         corpus, dev = hold_out(corpus, config.train.dev_fraction, seed, progress)
     torch.manual_seed(seed)

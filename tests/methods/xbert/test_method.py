@@ -415,8 +415,8 @@ def test_a_linear_matcher_uses_no_dev(settings, tmp_path):
         ({"words": {"vectors": "bad.txt"}}, "bad.txt:2: expected a word and 2 numbers"),
         ({"train": {"metric": "P@7"}}, "no metric 'P@7'"),
         pytest.param(
-            {"train": {"precision": "bf16"}},
-            "bf16 is for GPUs",
+            {"train": {"precision": "fp16"}},
+            "fp16 is for GPUs",
             marks=pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU"),
         ),
         ({"match": {"kind": "linear"}, "train": {"metric": "P@7"}}, "no metric 'P@7'"),

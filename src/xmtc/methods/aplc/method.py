@@ -30,7 +30,7 @@ from xmtc.neural.model import NeuralModel, load_weights, read_partition
 from xmtc.neural.network import Network
 from xmtc.neural.optimizer import Group, Schedule, group_by_decay
 from xmtc.neural.plan import HeadSize
-from xmtc.neural.pooling import Pool, PooledEncoderConfig, pool_text, read_pool
+from xmtc.neural.pooling import Pool, PooledEncoderConfig, WindowPool, pool_text, read_pool
 from xmtc.neural.prepare import NeuralConfig, prepare
 from xmtc.neural.trainer import TrainConfig
 
@@ -99,6 +99,7 @@ class AplcNetwork(Network):
         head = config.head
         self.encoder = encoder
         self.pool = _pool(encoder, config)
+        self.windows = WindowPool(self.pool.width, config.encoder.windows, config.encoder.window_pool)
         self.hidden = nn.Linear(self.pool.width, _hidden_width(encoder, config))
         nn.init.normal_(self.hidden.weight, std=0.02)
         nn.init.zeros_(self.hidden.bias)
@@ -123,7 +124,7 @@ class AplcNetwork(Network):
     def _hidden(self, batch: Batch) -> Tensor:
         """(B, d_h): the hidden layer's view of the texts (sections 3.1 and 3.2)."""
         text = pool_text(self.encoder(batch.ids, batch.mask), self.pool.parts)
-        hidden: Tensor = self.dropout(self.hidden(text).tanh())
+        hidden: Tensor = self.dropout(self.hidden(self.windows(text, batch)).tanh())
         return hidden
 
 
@@ -151,6 +152,7 @@ class AplcMethod(Method[AplcConfig]):
         network = AplcNetwork(ready.encoder, config, bands)
         if config.head.initial_bias == "prior":
             network.head.set_prior(ready.data.Y)
+        ready.check_vectors(network.pool.parts)
         curve = ready.fit(network, groups(network, config), partial)
         manifest = ready.describe(AplcDetails, bands=sizes, curve=curve)
         return NeuralModel(manifest, ready.labels, network, ready.tokenizer)
@@ -248,5 +250,6 @@ def _head_size(config: AplcConfig, encoder: Encoder, sizes: list[int]) -> HeadSi
 def groups(network: AplcNetwork, config: AplcConfig) -> list[Group]:
     """Discriminative fine-tuning (section 4.1): each module has its own rate."""
     rate = config.rate
-    parts = ((network.encoder, rate.encoder), (network.hidden, rate.hidden), (network.head, rate.aplc))
-    return [group for module, value in parts for group in group_by_decay([module], value, rate.decay)]
+    middle = [network.hidden, network.windows]
+    parts = (([network.encoder], rate.encoder), (middle, rate.hidden), ([network.head], rate.aplc))
+    return [group for modules, value in parts for group in group_by_decay(modules, value, rate.decay)]

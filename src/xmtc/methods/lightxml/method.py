@@ -31,7 +31,7 @@ from xmtc.neural.model import NeuralModel, load_weights, read_partition
 from xmtc.neural.network import Network
 from xmtc.neural.optimizer import Group, Schedule, group_by_decay
 from xmtc.neural.plan import HeadSize
-from xmtc.neural.pooling import Pool, PooledEncoderConfig, pool_text, read_pool
+from xmtc.neural.pooling import Pool, PooledEncoderConfig, WindowPool, pool_text, read_pool
 from xmtc.neural.prepare import NeuralConfig, Prepared, prepare
 from xmtc.neural.trainer import TrainConfig
 
@@ -112,6 +112,7 @@ class LightxmlNetwork(Network):
         self.encoder = encoder
         self.pool = _pool(encoder, config)
         self.width = self.pool.width
+        self.windows = WindowPool(self.width, config.encoder.windows, config.encoder.window_pool)
         self.reference = config.reference
         self.dropout = Dropout(config.head.dropout)
         self.stage: Stage | None = None
@@ -194,7 +195,8 @@ class LightxmlNetwork(Network):
         encoded = encoder(batch.ids, batch.mask)
         if self.reference:
             encoded = encoded._replace(cls=batch.mask.int().argmax(1))
-        return pool_text(encoded, self.pool.parts)
+        text: Tensor = self.windows(pool_text(encoded, self.pool.parts), batch)
+        return text
 
 
 class LightxmlMethod(Method[LightxmlConfig]):
@@ -230,6 +232,7 @@ class LightxmlMethod(Method[LightxmlConfig]):
         n_encoders = 2 if large and config.head.negatives == "static-own" else 1
         ready.announce_plan(head_size(config, width, labels.n_labels, partition), n_encoders)
         network = LightxmlNetwork(ready.encoder, config, labels.n_labels, partition)
+        ready.check_vectors(network.pool.parts)
         if config.head.initial_bias == "prior" or config.head.label_init == "documents":
             from xmtc.methods.lightxml.start import start_head
 
@@ -299,13 +302,13 @@ def groups(network: LightxmlNetwork, config: LightxmlConfig) -> list[Group]:
     table: list[nn.Parameter] = []
     encoder: nn.Module | None = network.encoder
     if isinstance(head, FlatHead):
-        layers = [head.output]
+        layers = [head.output, network.windows]
     elif network.stage == "recall":
-        encoder, layers = network.recaller or encoder, [head.generator]
+        encoder, layers = network.recaller or encoder, [head.generator, network.windows]
     else:
-        layers, table = [head.generator, head.bottleneck], list(head.table.parameters())
+        layers, table = [head.generator, head.bottleneck, network.windows], list(head.table.parameters())
         if network.stage == "rank":
-            layers = [head.bottleneck]
+            layers = [head.bottleneck]  # windows are joined as recall has learnt to
             encoder = None if network.recaller is None else encoder
     found = [] if encoder is None else group_by_decay([encoder], rate.encoder, rate.decay)
     found += group_by_decay(layers, rate.head, rate.decay)

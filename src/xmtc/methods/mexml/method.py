@@ -112,6 +112,11 @@ class MexmlConfig(NeuralConfig):
             raise ConfigError("experts is empty; name one or more, such as A-first and D-last")
         for name in self.experts:
             check_expert(name)
+        if self.encoder.windows > 1:
+            raise ConfigError(
+                f"encoder.windows = {self.encoder.windows}, but experts read one window: set 1, or raise "
+                "encoder.max_length"
+            )
         if self.loss.diversity and len(self.experts) == 1:
             raise ConfigError(f"loss.diversity = {self.loss.diversity}, but one expert has none to differ from: set 0")
         if self.diversity and self.diversity_from >= self.train.epochs:
@@ -273,6 +278,9 @@ class MexmlMethod(Method[MexmlConfig]):
         shortlist = None if partition is None else (partition, head.shortlist or partition.n_clusters)
         ready.announce_plan(size_experts(experts, ready.encoder.width, n_labels, n_words, head.hidden, pool, shortlist))
         network = MexmlNetwork(ready.encoder, config, n_labels, partition)
+        for name, expert in zip(config.experts, network.experts, strict=True):
+            if isinstance(expert, DocumentExpert):
+                ready.check_vectors(expert.parts, f"expert {name}'s")
         network.counts.copy_(torch.from_numpy(np.bincount(ready.data.Y.indices, minlength=network.n_labels).clip(1)))
         if head.initial_bias == "prior":
             network.set_prior(ready.data.Y, partition)

@@ -22,12 +22,12 @@ from xmtc.features.label_vectors import pifa
 from xmtc.features.words import load_wordllama
 from xmtc.methods.xbert.index import IndexConfig, VectorKind, text_vectors
 from xmtc.neural.embed import embed_by_words, embed_texts
-from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, load_encoder
+from xmtc.neural.encoder import Encoder, Tokenizer, WindowedEncoderConfig, load_encoder
 
 _LABEL_TOKENS = 64  # of a label's text that the encoder reads
 
 
-def check_encoders(kinds: Iterable[VectorKind], index: IndexConfig, matcher: EncoderConfig) -> None:
+def check_encoders(kinds: Iterable[VectorKind], index: IndexConfig, matcher: WindowedEncoderConfig) -> None:
     """Refuse encoders and a file of label vectors that cannot be read, before anything else is done."""
     for kind in kinds:
         if kind == "file" and not Path(index.file or "").is_file():
@@ -36,12 +36,13 @@ def check_encoders(kinds: Iterable[VectorKind], index: IndexConfig, matcher: Enc
             _load(kind, index, matcher)
 
 
-def _load(kind: VectorKind, index: IndexConfig, matcher: EncoderConfig) -> tuple[Encoder, Tokenizer]:
+def _load(kind: VectorKind, index: IndexConfig, matcher: WindowedEncoderConfig) -> tuple[Encoder, Tokenizer]:
     """The encoder that label vectors of a kind are made with."""
     of_labels = min(_LABEL_TOKENS, matcher.max_length)
     changed = {
         "name": index.encoder or matcher.name,
         "max_length": matcher.max_length if kind == "pifa-neural" else of_labels,
+        "windows": 1,
     }
     try:
         return load_encoder(matcher.model_copy(update=changed))
@@ -58,7 +59,7 @@ class LabelEncoding:
     X: sp.csr_matrix  # their TF-IDF
     Y: sp.csr_matrix  # (documents × labels)
     index: IndexConfig
-    encoder: EncoderConfig  # the matcher's
+    encoder: WindowedEncoderConfig  # the matcher's
     progress: Progress = SILENT
 
     def vectors(self, kind: VectorKind) -> Vectors:

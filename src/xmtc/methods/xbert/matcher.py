@@ -35,7 +35,7 @@ from xmtc.neural.heads import bce_of_positives
 from xmtc.neural.network import Trainable
 from xmtc.neural.optimizer import Group, group_by_decay
 from xmtc.neural.plan import HeadSize, plan_training
-from xmtc.neural.pooling import PooledEncoderConfig, pool_text, read_pool
+from xmtc.neural.pooling import PooledEncoderConfig, WindowPool, pool_text, read_pool
 from xmtc.neural.trainer import TrainConfig
 
 _WORDS = "encoder/words"  # embeddings that no member trains
@@ -83,6 +83,7 @@ class PooledEncoder(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.pool = read_pool(config, encoder, default="cls")
+        self.windows = WindowPool(self.pool.width, config.windows, config.window_pool)
         self.layout = encoder.layout
         if words is not None:
             encoder.embed_words().weight = words
@@ -94,7 +95,7 @@ class PooledEncoder(nn.Module):
         return self.pool.width
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """(B, width)."""
+        """(B, width), a row for each window of the texts where they are read in several."""
         return pool_text(self.encoder(ids, mask), self.pool.parts)
 
 
@@ -127,7 +128,7 @@ class ClusterMatcher(Trainable, Embedder):
     def embed(self, batch: Batch) -> Tensor:
         """(B, width): what the layer over the clusters reads."""
         vectors: Tensor = self.body(batch.ids, batch.mask)
-        return vectors
+        return self.body.windows(vectors, batch) if isinstance(self.body, PooledEncoder) else vectors
 
     def rank_vectors(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """(clusters, raw scores) of the k best clusters."""
@@ -152,7 +153,7 @@ class ClusterMatcher(Trainable, Embedder):
         body = self.body
         if isinstance(body, PooledEncoder):
             groups = group_by_decay([body.encoder], rate.encoder, rate.decay)
-            return groups + group_by_decay([self.output], rate.head, rate.decay)
+            return groups + group_by_decay([self.output, body.windows], rate.head, rate.decay)
         layers: list[nn.Module] = [body.lstm, body.first, body.second, body.mlp, self.output]
         dense = [parameter for layer in layers for parameter in layer.parameters()]
         return [Group(dense, rate.xttention), Group(list(body.words.parameters()), rate.xttention, row_sparse=True)]

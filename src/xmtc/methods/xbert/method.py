@@ -68,12 +68,14 @@ from xmtc.methods.xbert.model import (
 from xmtc.methods.xbert.ranker import RankConfig, StagedSearchConfig, finish_tree, join_features, train_ranker
 from xmtc.methods.xbert.stages import finish_stage
 from xmtc.methods.xbert.xttention import Xttention, XttentionConfig
+from xmtc.neural.batches import Inputs
 from xmtc.neural.checkpoint import Checkpoints
 from xmtc.neural.devices import build_accelerator
 from xmtc.neural.embed import spread_words
 from xmtc.neural.encoder import load_encoder
 from xmtc.neural.pooling import PooledEncoderConfig
 from xmtc.neural.prepare import NeuralConfig, begin, identity_of
+from xmtc.neural.spread import warn_if_alike
 from xmtc.neural.trainer import TrainConfig
 
 NAME = "xbert"
@@ -132,10 +134,8 @@ class XbertMethod(Method[XbertConfig]):
             member, details = run.train_member(number, kind, member_seed)
             members.append(member)
             known.append(details)
-        begun = run.manifest.details
-        details_of_all = XbertDetails(
-            features=begun.features, dev=begun.dev, members=known, clusters=run.n_clusters, curve=known[0].curve
-        )
+        begun = run.manifest.details.to_json()
+        details_of_all = XbertDetails(**begun, members=known, clusters=run.n_clusters, curve=known[0].curve)
         if run.choice is not None:
             details_of_all = details_of_all.model_copy(update={"feature_choice": run.choice})
         manifest = run.manifest.with_details(details_of_all)
@@ -209,7 +209,7 @@ class _Run:
         labels = corpus.labels
         if not neural or config.train.dev_fraction == 0:
             dev = None
-        self.manifest, corpus = begin(NAME, corpus, config, dev, seed)
+        self.manifest, corpus = begin(NAME, corpus, config, dev, seed, pretrained=config.match.kind == "bert")
         self.identity = identity_of(self.manifest)
         Checkpoints(partial, self.identity)  # refuses what another run left
         if neural and dev is None:
@@ -233,7 +233,11 @@ class _Run:
             self.dev_texts = Texts.pack(dev.texts or ())
             self.dev_tokens = self.reader.read_once(self.dev_texts, progress)
             self.dev_Y = dev.align(labels).Y[:, : labels.n_labels].tocsr()
-            self._build_network(seed, self.n_clusters).announce_plan(self.tokens.lengths, config.train, progress)
+            network = self._build_network(seed, self.n_clusters)
+            network.announce_plan(self.tokens.lengths, config.train, progress)
+            if isinstance(network.body, PooledEncoder):
+                inputs = Inputs(self.tokens, network.body.layout)
+                warn_if_alike(network.body.encoder, inputs, network.body.pool.parts, progress)
             if n_members > 1:
                 progress.say(f"that is one member of {n_members}; the others take as long")
 

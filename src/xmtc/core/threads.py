@@ -1,0 +1,75 @@
+"""Threads of the libraries below us: how many there may be, and that waiting ones do not spin. Standard library alone.
+
+`settle` runs when `xmtc` is imported, before numpy, torch or LightGBM read these variables. A waiting thread that spins
+takes a core from other processes: two threads of torch beside one busy process on two cores make a third of the
+training steps that one thread makes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, MutableMapping
+from functools import cache
+from pathlib import Path
+
+# waiting threads sleep: the rule of OpenMP, and what GNU's and Intel's libraries make of it
+_QUIET = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "KMP_BLOCKTIME": "0"}
+_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+def settle(environment: MutableMapping[str, str], quota: int | None) -> None:
+    """Set what libraries read when they are loaded, unless the user has; XMTC_THREADS wins over their own numbers.
+
+    quota: cores that a container's limit leaves, which most libraries do not see.
+    """
+    if not environment.keys() & _QUIET.keys():  # one alone says what the user wants
+        environment.update(_QUIET)
+    wanted = environment.get("XMTC_THREADS", "")
+    if wanted.isdecimal() and int(wanted) > 0:
+        environment.update(dict.fromkeys(_COUNTS, wanted))
+    elif quota is not None and quota < usable_cores():
+        for name in _COUNTS:
+            environment.setdefault(name, str(quota))
+
+
+def usable_cores() -> int:
+    """Return the number of cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@cache
+def cpu_quota(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> int | None:
+    """Return the whole cores, one at least, that the process's cgroup and those above it may use; None: no limit.
+
+    own: which groups the process is in; inside a container they may not be visible, and the limit is that of the root.
+    """
+    shares = [share for folder in _groups(root, own) if (share := _share(folder)) is not None]
+    return max(1, int(min(shares))) if shares else None
+
+
+def _groups(root: Path, own: Path) -> Iterator[Path]:
+    """The folders of the process's cgroup, of versions 2 and 1, and of those above it."""
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:
+        lines = []
+    for line in ["0::/", ":cpu:/", *lines]:
+        _, names, path = (*line.split(":", 2), "", "")[:3]
+        if names == "" or "cpu" in names.split(","):
+            top = root / names
+            group = Path(path.lstrip("/"))
+            yield from (top / folder for folder in (group, *group.parents))
+
+
+def _share(folder: Path) -> float | None:
+    """Cores that a group may use; None where it has no limit or is not there."""
+    try:
+        if (folder / "cpu.max").is_file():
+            quota, period = (folder / "cpu.max").read_text().split()
+        else:
+            quota, period = ((folder / f"cpu.cfs_{name}_us").read_text().strip() for name in ("quota", "period"))
+        return int(quota) / int(period) if int(quota) > 0 and int(period) > 0 else None
+    except (OSError, ValueError):  # "max" is no number
+        return None

@@ -1,0 +1,73 @@
+"""Before training: does a text's vector say anything? A warning where it is almost the same for all documents.
+
+An encoder, some documents and the parts of a pool enter; one line to the user leaves, or none. No random number is
+drawn, and no weight changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from xmtc.core.progress import Progress
+from xmtc.neural.batches import Inputs
+from xmtc.neural.encoder import Encoder
+from xmtc.neural.pooling import Kind, pool_text
+
+_DOCUMENTS, _FEWEST = 64, 8  # that are looked at, at most and at least
+_AT_ONCE = 16
+_TOKENS = 4096  # in all of them: long texts need fewer
+_LEAST = 0.01  # share of the squared norm that should differ
+
+
+def warn_if_alike(
+    encoder: Encoder, inputs: Inputs, parts: Sequence[tuple[Kind, int]], progress: Progress, what: str = "the text's"
+) -> None:
+    """Say so if the vectors of documents hardly differ, and which pool to use instead; `what` names the vector."""
+    means: list[tuple[Kind, int]] = [("mean", layer) for layer in dict.fromkeys(layer for _, layer in parts)]
+    found = _embed(encoder, inputs, [*parts, *means])
+    if found is None:
+        return
+    width = len(parts) * encoder.width
+    share, instead = differing_share(found[:, :width]), differing_share(found[:, width:])
+    if share >= _LEAST:
+        return
+    pool = "mean" if len(means) == 1 else f"mean{len(means)}"
+    advice = f"set encoder.pool={pool}, where {instead:.0%} differs"
+    if instead < _LEAST:
+        advice = "take another encoder, or more of its layers (encoder.layers)"
+    progress.say(
+        f"{what} vector hardly differs between documents, in {share:.2%} of its squared norm over {len(found)} of "
+        f"them; training may learn little from it: {advice}"
+    )
+
+
+def differing_share(vectors: Tensor) -> float:
+    """Return which share of the squared norm of vectors (n, d) is their distance from their mean."""
+    whole = float(vectors.square().sum())
+    return float((vectors - vectors.mean(0)).square().sum()) / whole if whole > 0 else 0.0
+
+
+def _embed(encoder: Encoder, inputs: Inputs, parts: Sequence[tuple[Kind, int]]) -> Tensor | None:
+    """Vectors of some of the documents, all different, evenly spread; None where there are too few to tell."""
+    tokens = inputs.tokens
+    wanted = np.unique(np.linspace(0, len(tokens) - 1, min(_DOCUMENTS, len(tokens))).astype(int))
+    rows = list({tokens[row].tobytes(): row for row in wanted.tolist()}.values())
+    rows = rows[: max(_FEWEST, _TOKENS // max(1, int(tokens.lengths[rows].max(initial=1))))]
+    rows.sort(key=lambda row: len(tokens[row]))
+    if len(rows) < _FEWEST:
+        return None
+    was_training = encoder.training
+    encoder.eval()
+    try:
+        with torch.inference_mode():
+            vectors = []
+            for start in range(0, len(rows), _AT_ONCE):
+                batch = inputs.collate(rows[start : start + _AT_ONCE])
+                vectors.append(pool_text(encoder(batch.ids, batch.mask), parts))  # of each window, if there are several
+    finally:
+        encoder.train(was_training)
+    return torch.cat(vectors).double()
