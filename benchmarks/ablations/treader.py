@@ -56,12 +56,12 @@ def build_norm_arms(shared: dict[str, Any], *numbers: int) -> tuple[Arm, ...]:
 
 
 def claim_norm(title: str, ran: str) -> Claim:
-    """Return the claim that Table 3's order comes back with norms."""
+    """Return the question whether Table 3's order comes back with norms."""
     return Claim(
         title=title,
-        said="Not of the paper: without norms and residuals the states of all words become one another's likeness "
-        "(docs/methods/treader.md). With them, and teacher and text pooled apart, the order of Table 3 is "
-        "0 < 1 < 6, as published; the literal 0 and 6 stand beside it.",
+        said="Not of the paper, whose order is 0 < 1 < 6: the same configurations with `reader.norm` and teacher and "
+        "text pooled apart, for the literal network's states collapse (docs/methods/treader.md). The literal 0 and 6 "
+        "stand beside them.",
         ran=f"{ran}; with norm, the means of teacher and text side by side",
         arms=("norm-6", "norm-1", "norm-0", "config-6", "config-0"),
         figures=("P@1", "P@3", "P@5", "nDCG@5", "PSP@5"),

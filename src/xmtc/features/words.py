@@ -173,7 +173,7 @@ def _known_rows(words: Words, vectors: str, embed: Embed | None) -> NDArray[np.f
 
 def _folder_rows(folder: Path, words: Words) -> NDArray[np.float32]:
     """The same from AttentionXML's two files: an array of words, and a row of numbers for each."""
-    known, table = (_read_array(folder / name) for name in ("vocab.npy", "emb_init.npy"))
+    known, table = _read_array(folder / "vocab.npy", "str"), _read_array(folder / "emb_init.npy", "'float32'")
     if known.dtype.kind != "U" or known.ndim != 1:
         raise DataError(f"{folder / 'vocab.npy'} must be a list of strings; got {known.dtype} of shape {known.shape}")
     if table.dtype.kind != "f" or table.ndim != 2 or len(table) != len(known) or not table.shape[1]:
@@ -192,22 +192,22 @@ def _folder_rows(folder: Path, words: Words) -> NDArray[np.float32]:
     return rows
 
 
-def _read_array(path: Path) -> NDArray:
-    """The array of a file, mapped into memory; pickled objects are refused."""
+def _read_array(path: Path, dtype: str) -> NDArray:
+    """The array of a file, mapped into memory; pickled objects are refused, with how to make them `dtype`."""
     try:
-        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+        return np.asarray(np.lib.format.open_memmap(path, mode="r"))
     except OSError as error:
         raise ConfigError(
             f"words.vectors: cannot read {str(path)!r} ({error.strerror}); the folder must hold vocab.npy and "
             "emb_init.npy"
         ) from None
-    except (ValueError, EOFError) as error:
-        if "allow_pickle" in str(error) or "Array can't be memory-mapped" in str(error):
+    except ValueError as error:
+        if "Python objects" in str(error):
             raise DataError(
-                f"{path} holds Python objects, which are not loaded, for they may run code; if you trust the file, "
-                f"convert it once: a = numpy.load(path, allow_pickle=True); numpy.save(path, a.astype(str))"
+                f"{path} holds pickled Python objects, which could run code and are not loaded; if you trust the file, "
+                f"convert it once: numpy.save(path, numpy.load(path, allow_pickle=True).astype({dtype}))"
             ) from None
-        raise DataError(f"{path} is not an array of numpy: {error}") from None
+        raise DataError(f"{path} is not a file of numpy.save: {error}") from None
 
 
 def _file_rows(path: Path, words: Words) -> NDArray[np.float32]:
@@ -235,8 +235,8 @@ def _file_rows(path: Path, words: Words) -> NDArray[np.float32]:
                     rows[place] = [float(number) for number in numbers]
     except OSError as error:
         raise ConfigError(
-            f"words.vectors: cannot read {str(path)!r} ({error.strerror}); give random, wordllama, encoder, a file of "
-            "vectors or a folder"
+            f"words.vectors: cannot read {str(path)!r} ({error.strerror}); give random, wordllama, encoder or a file "
+            "or folder of vectors"
         ) from None
     if rows is None:
         raise DataError(f"{path} holds no word vectors; a line is a word and its numbers, divided by spaces")

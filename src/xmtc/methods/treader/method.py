@@ -194,7 +194,7 @@ def _head_size(network: TreaderNetwork, config: TreaderConfig) -> HeadSize:
 
 
 def _groups(network: TreaderNetwork, config: TreaderConfig) -> list[Group]:
-    """One rate for word vectors, row by row, or for the encoder; one for votes; one for all the rest."""
+    """One rate for word vectors, row by row, or for the encoder; one for votes; one or two for all the rest."""
     rate, encoder = config.rate, network.encoder
     if isinstance(encoder, WordEncoder):
         groups = [Group(list(encoder.parameters()), rate.words, row_sparse=True)]
@@ -202,7 +202,11 @@ def _groups(network: TreaderNetwork, config: TreaderConfig) -> list[Group]:
         groups = group_by_decay([encoder], rate.encoder, rate.decay)
     if network.vote is not None:
         groups.append(Group(list(network.vote.parameters()), rate.vote))
-    return groups + group_by_decay(_rest(network), rate.reader, rate.decay)
+    if rate.output is None:
+        return groups + group_by_decay(_rest(network), rate.reader, rate.decay)
+    reading = [part for part in _rest(network) if part is not network.head]
+    groups += group_by_decay([network.head], rate.output, rate.decay)
+    return groups + group_by_decay(reading, rate.reader, rate.decay)
 
 
 def _rest(network: TreaderNetwork) -> list[nn.Module]:

@@ -71,7 +71,8 @@ class RateConfig(Settings):
 
     words: float = Field(1e-4, gt=0, description="of the word vectors (text = words)")
     encoder: float = Field(1e-4, gt=0, description="of the encoder (text = encoder)")
-    reader: float = Field(1e-4, gt=0, description="of attention, bottleneck and output layer")
+    reader: float = Field(1e-4, gt=0, description="of attention, bottleneck and, unless `output` is set, output layer")
+    output: float | None = Field(None, gt=0, description="of the output layer; None: the reader's")
     vote: float = Field(1e-3, gt=0, description="of the line by which the scope's labels vote")
     decay: float = Field(0.0, ge=0, description="weight decay, of all but word vectors, biases and norms")
 
