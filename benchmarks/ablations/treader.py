@@ -23,7 +23,7 @@ SHARED: dict[str, Any] = {
 # what lets the reading layers learn, beyond the paper: norms, residuals, teacher and text pooled apart
 NORM: dict[str, Any] = {"reader": {"norm": True}, "head": {"pool": "apart"}}
 _BY_TFIDF = merge(SHARED, {"neighbours": {"vectors": "tfidf"}})
-_VOTE = merge(_BY_TFIDF, {"scope": {"weighted": True}, "head": {"vote": True}})
+_VOTE = merge(_BY_TFIDF, {"scope": {"weighted": True}, "head": {"vote": True}})  # "weight", by its old name
 _FIGURES = ("P@1", "P@3", "P@5", "nDCG@3", "nDCG@5")
 _TAIL = ("PSP@1", "PSP@3", "PSP@5")
 _BINS = ("macro-F@5/few", "macro-F@5/medium", "macro-F@5/many")
@@ -59,9 +59,9 @@ def claim_norm(title: str, ran: str) -> Claim:
     """Return the question whether Table 3's order comes back with norms."""
     return Claim(
         title=title,
-        said="Not of the paper, whose order is 0 < 1 < 6: the same configurations with `reader.norm` and teacher and "
-        "text pooled apart, for the literal network's states collapse (docs/methods/treader.md). The literal 0 and 6 "
-        "stand beside them.",
+        said="The order is 0 < 1 < 6. The literal network's states collapse (docs/methods/treader.md), so here the "
+        "same configurations have norms and residuals (`reader.norm`), and teacher and text are pooled apart; the "
+        "literal 0 and 6 stand beside them.",
         ran=f"{ran}; with norm, the means of teacher and text side by side",
         arms=("norm-6", "norm-1", "norm-0", "config-6", "config-0"),
         figures=("P@1", "P@3", "P@5", "nDCG@5", "PSP@5"),

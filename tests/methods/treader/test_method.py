@@ -311,6 +311,7 @@ def test_resuming_around_a_renewal_gives_the_same_bytes(settings, tmp_path):
 def test_settings_that_contradict_each_other(settings):
     for change, told in [
         ({"neighbours": {"renew": 1}}, "text = 'words'"),
+        ({"text": "encoder", "neighbours": {"renew": 2}}, "ends after 2 epochs"),
         ({"text": "encoder", "neighbours": {"renew": 1}, "train": {"average_from": 0}}, r"train\.average_from"),
         ({"neighbours": {"vectors": "tfidf", "encoder": {"name": "minilm"}}}, r"neighbours\.encoder"),
     ]:

@@ -99,6 +99,11 @@ class TreaderConfig(NeuralConfig):
                     "neighbours.renew searches by the fine-tuned encoder, but text = 'words' has none: set text to "
                     "'encoder', or leave neighbours.renew out"
                 )
+            if self.neighbours.renew >= self.train.epochs:
+                raise ValueError(
+                    f"neighbours.renew = {self.neighbours.renew}, but training ends after {self.train.epochs} epochs "
+                    "(train.epochs): set neighbours.renew below it"
+                )
             if self.train.average_from is not None:
                 raise ValueError(
                     "neighbours.renew needs the weights of one epoch, and train.average_from averages those of many: "
