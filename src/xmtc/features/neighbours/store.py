@@ -205,7 +205,7 @@ def search_once(
     own: NDArray[np.integer] | None = None,
     progress: Progress = SILENT,
 ) -> Neighbours:
-    """Like `store.search`, or what an earlier run kept; one that was killed goes on at the block it had reached."""
+    """Like `store.search`, or what an earlier run kept; after a kill the search resumes at the block it had reached."""
     progress.stage("neighbours")
     found = _none(queries.shape[0], k)
     for first, last in blocks(queries.shape[0], _BLOCK):

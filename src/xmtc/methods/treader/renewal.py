@@ -1,6 +1,6 @@
 """Renewal: from one epoch on, neighbours are searched by the encoder as training has made it by then.
 
-The encoder goes on learning afterwards, so the one that compares is a copy. It is part of the network's state while
+The encoder learns more afterwards, so the one that compares is a copy. It is part of the network's state while
 training runs: checkpoints hold it, and so do the weights of the best epoch, which may lie before the renewal.
 """
 

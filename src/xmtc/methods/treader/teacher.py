@@ -77,7 +77,7 @@ class Comparer(ABC):
         """Return a row for each text; `tokens` are those that the network reads."""
 
     def once(self, texts: Texts, tokens: Tokens, progress: Progress) -> Vectors:
-        """Return the same; where it is dear, from the cache."""
+        """Return the same; where it is expensive, from the cache."""
         return self(texts, tokens)
 
     @abstractmethod
