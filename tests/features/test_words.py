@@ -74,6 +74,49 @@ def test_vectors_from_a_file(tmp_path, header):
     assert said.facts == [f"2 of {len(words.vocabulary)} words have a vector in {path}"]
 
 
+def write_attentionxml(folder, words, rows):
+    np.save(folder / "vocab.npy", np.array(words))
+    np.save(folder / "emb_init.npy", np.array(rows, dtype=np.float64))
+
+
+def test_vectors_from_attentionxmls_folder(tmp_path):
+    write_attentionxml(tmp_path, ["<PAD>", "<UNK>", "cat", "the", "zebra"], [[0, 0], [9, 9], [1, 2], [-3, 0.4], [7, 7]])
+    words = Words.fit(TEXTS, WordsConfig())
+    said = Said()
+    vectors = word_vectors(words, WordsConfig(vectors=str(tmp_path)), 0, said)
+    (cat, the), (hats,) = words(["cat the", "hats"])
+    np.testing.assert_allclose(vectors[[cat, the]], [[1, 2], [-3, 0.4]])
+    assert vectors.dtype == np.float32
+    assert vectors[hats].any()
+    assert not vectors[PAD].any()
+    assert said.facts == [f"2 of {len(words.vocabulary)} words have a vector in {tmp_path}"]
+
+
+def test_bad_folders_of_vectors(tmp_path):
+    words, config = Words.fit(TEXTS, WordsConfig()), WordsConfig(vectors=str(tmp_path))
+
+    def refused(kind, told):
+        with pytest.raises(kind, match=told) as caught:
+            word_vectors(words, config, 0)
+        assert "\n" not in str(caught.value)
+
+    refused(ConfigError, r"vocab\.npy")
+    write_attentionxml(tmp_path, ["cat", "the"], [[1, 2]])
+    refused(DataError, "a row of numbers for each of the 2 words")
+    write_attentionxml(tmp_path, ["cat", "the"], [[1, 2], [np.nan, 3]])
+    refused(DataError, r"row 1 \('the'\)")
+    write_attentionxml(tmp_path, [1, 2], [[1, 2], [3, 4]])
+    refused(DataError, "list of strings")
+    (tmp_path / "emb_init.npy").write_bytes(b"no array")
+    np.save(tmp_path / "vocab.npy", np.array(["cat", "the"]))
+    refused(DataError, "not a file of numpy")
+    np.save(tmp_path / "vocab.npy", np.array(["cat", "the"], dtype=object), allow_pickle=True)
+    refused(DataError, r"astype\(str\)")
+    np.save(tmp_path / "vocab.npy", np.load(tmp_path / "vocab.npy", allow_pickle=True).astype(str))  # as it says
+    np.save(tmp_path / "emb_init.npy", np.ones((2, 3)))
+    assert word_vectors(words, config, 0).shape == (len(words), 3)
+
+
 def test_bad_files_of_vectors(tmp_path):
     words = Words.fit(TEXTS, WordsConfig())
     path = tmp_path / "vectors.txt"

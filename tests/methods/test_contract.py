@@ -97,7 +97,8 @@ METHODS["mexml (shortlist)"] = merge(
     MEXML, {"experts": ["D-last", "D-first"], "encoder": {"name": "roberta"}, "head": {"shortlist": 3}}
 )
 
-# word vectors and encoders, padded on the right and on the left; neighbours by each kind of vector
+# word vectors and encoders, padded on the right and on the left; neighbours by each kind of vector, and renewed; the
+# paper's network, and the one with norms and votes
 TREADER = {
     "encoder": {"max_length": 64, "dropout": 0, "lowercase": True, "name": "bert"},
     "words": {"max_words": 64, "width": 64},
@@ -108,9 +109,10 @@ TREADER = {
     "train": {"epochs": 50, "batch_size": 8, "schedule": "linear", "warmup": 0.1, "metric": "nDCG@5"},
 }
 METHODS["treader (words)"] = TREADER
-METHODS["treader (bert)"] = merge(TREADER, {"text": "encoder", "neighbours": {"vectors": "tfidf"}})
+NORM = {"text": "encoder", "reader": {"norm": True}, "head": {"pool": "apart", "vote": "log"}, "scope": {"power": 4}}
+METHODS["treader (bert)"] = merge(TREADER, merge(NORM, {"neighbours": {"vectors": "tfidf", "cap": 0.9}}))
 METHODS["treader (xlnet)"] = merge(
-    TREADER, {"text": "encoder", "encoder": {"name": "xlnet"}, "neighbours": {"vectors": "encoder"}}
+    TREADER, merge(NORM, {"encoder": {"name": "xlnet"}, "neighbours": {"vectors": "encoder", "renew": 25}})
 )
 
 # neighbours by an encoder that knows nothing, and by it and TF-IDF; one neighbour, since that is to overfit

@@ -45,8 +45,8 @@ class WordsConfig(Settings):
     max_words: int = Field(300, ge=1, description="words of a text that are read")
     vectors: str = Field(
         "random",
-        description="random, wordllama, encoder (the word embeddings of encoder.name), or the path of a text file: a "
-        "word and its numbers a line, as GloVe's",
+        description="random, wordllama, encoder (the word embeddings of encoder.name), the path of a text file (a word "
+        "and its numbers a line, as GloVe's), or of a folder with vocab.npy and emb_init.npy (AttentionXML's)",
     )
     width: int = Field(512, ge=1, description="of random vectors")
 
@@ -163,11 +163,51 @@ def _known_rows(words: Words, vectors: str, embed: Embed | None) -> NDArray[np.f
         if embed is None:
             raise ConfigError(_NO_WORDLLAMA)
     elif vectors != "encoder" or embed is None:
-        return _file_rows(Path(vectors), words)
+        path = Path(vectors)
+        return _folder_rows(path, words) if path.is_dir() else _file_rows(path, words)
     vocabulary = list(words.vocabulary)
     parts = [embed(vocabulary[start : start + _BATCH]) for start in range(0, len(vocabulary), _BATCH)]
     width = parts[0].shape[1] if parts else 1
     return np.concatenate([np.zeros((N_SPECIAL, width), np.float32), *parts])
+
+
+def _folder_rows(folder: Path, words: Words) -> NDArray[np.float32]:
+    """The same from AttentionXML's two files: an array of words, and a row of numbers for each."""
+    known, table = _read_array(folder / "vocab.npy", "str"), _read_array(folder / "emb_init.npy", "'float32'")
+    if known.dtype.kind != "U" or known.ndim != 1:
+        raise DataError(f"{folder / 'vocab.npy'} must be a list of strings; got {known.dtype} of shape {known.shape}")
+    if table.dtype.kind != "f" or table.ndim != 2 or len(table) != len(known) or not table.shape[1]:
+        raise DataError(
+            f"{folder / 'emb_init.npy'} must hold a row of numbers for each of the {len(known):,} words of vocab.npy; "
+            f"got {table.dtype} of shape {table.shape}"
+        )
+    number_of = {word: i for i, word in enumerate(words.vocabulary, N_SPECIAL)}
+    rows = np.zeros((len(words), table.shape[1]), dtype=np.float32)
+    for at, word in enumerate(known.tolist()):
+        place = number_of.get(word)
+        if place is not None:
+            if not (np.abs(table[at]) <= _LARGEST).all():  # not so for NaN
+                raise DataError(f"{folder / 'emb_init.npy'}: row {at} ({word!r}) holds NaN or too large numbers")
+            rows[place] = table[at]
+    return rows
+
+
+def _read_array(path: Path, dtype: str) -> NDArray:
+    """The array of a file, mapped into memory; pickled objects are refused, with how to make them `dtype`."""
+    try:
+        return np.asarray(np.lib.format.open_memmap(path, mode="r"))
+    except OSError as error:
+        raise ConfigError(
+            f"words.vectors: cannot read {str(path)!r} ({error.strerror}); the folder must hold vocab.npy and "
+            "emb_init.npy"
+        ) from None
+    except ValueError as error:
+        if "Python objects" in str(error):
+            raise DataError(
+                f"{path} holds pickled Python objects, which could run code and are not loaded; if you trust the file, "
+                f"convert it once: numpy.save(path, numpy.load(path, allow_pickle=True).astype({dtype}))"
+            ) from None
+        raise DataError(f"{path} is not a file of numpy.save: {error}") from None
 
 
 def _file_rows(path: Path, words: Words) -> NDArray[np.float32]:
@@ -196,7 +236,7 @@ def _file_rows(path: Path, words: Words) -> NDArray[np.float32]:
     except OSError as error:
         raise ConfigError(
             f"words.vectors: cannot read {str(path)!r} ({error.strerror}); give random, wordllama, encoder or a file "
-            "of vectors"
+            "or folder of vectors"
         ) from None
     if rows is None:
         raise DataError(f"{path} holds no word vectors; a line is a word and its numbers, divided by spaces")

@@ -306,6 +306,21 @@ def test_whatever_matters_is_in_the_key(make: Make, tmp_path: Path, monkeypatch:
     assert len(list((tmp_path / "neighbours").iterdir())) == len(asked)
 
 
+def test_neighbours_below_a_cap_against_a_loop() -> None:
+    random = np.random.default_rng(0)
+    similarities = -np.sort(-random.random((40, 9)).astype(np.float32), axis=1)
+    missing = np.arange(9) >= random.integers(0, 10, (40, 1))
+    similarities[missing] = 0
+    similarities[0, :3] = 0.5  # at the cap, which is allowed
+    rows = np.where(missing, -1, random.permutation(360).reshape(40, 9)).astype(np.int32)
+    for k in (1, 4, 20):
+        found = Neighbours(rows, similarities).below(0.5, k)
+        for i in range(40):
+            kept = [(r, s) for r, s in zip(rows[i], similarities[i], strict=True) if r >= 0 and s <= 0.5][:k]
+            kept += [(-1, 0.0)] * (min(k, 9) - len(kept))
+            assert list(zip(found.rows[i], found.similarities[i], strict=True)) == kept
+
+
 def test_mean_word_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(word_means, "_BLOCK", 3)
     random = np.random.default_rng(0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,9 +17,15 @@ from xmtc import api  # noqa: E402
 from xmtc.core.config import merge  # noqa: E402
 from xmtc.core.errors import ConfigError, DataError  # noqa: E402
 from xmtc.core.progress import Progress  # noqa: E402
+from xmtc.core.texts import Texts  # noqa: E402
 from xmtc.features.tokens import tokenize  # noqa: E402
+from xmtc.methods.treader.method import _groups  # noqa: E402
+from xmtc.methods.treader.network import TreaderNetwork  # noqa: E402
 from xmtc.neural import trainer  # noqa: E402
+from xmtc.neural.embed import mean_states  # noqa: E402
+from xmtc.neural.encoder import EncoderConfig, load_encoder  # noqa: E402
 
+HERE = Path(__file__).parent
 TOPICS = ["sugar", "fish", "steel", "milk", "wine", "coal", "grain", "silk", "salt", "oil"]
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -139,8 +147,9 @@ def test_loss_against_loops(model):
     assert float(count) == 6
 
 
-def test_votes_of_the_scope_against_loops(settings, tmp_path):
-    config = merge(settings, {"head": {"vote": True}, "scope": {"weighted": True}})
+@pytest.mark.parametrize("vote", ["weight", "log"])
+def test_votes_of_the_scope_against_loops(settings, tmp_path, vote):
+    config = merge(settings, {"head": {"vote": vote}, "scope": {"weighted": True, "power": 4}})
     model = xmtc.train(documents(), "treader", config, seed=3, out=tmp_path / "model")
     network, corpus = model.network, documents(6, seed=9)
     slope, constant = network.vote.line.tolist()
@@ -151,13 +160,14 @@ def test_votes_of_the_scope_against_loops(settings, tmp_path):
     voted = 0
     for i in range(6):
         alone = inputs.collate([i])
-        weights = dict(zip(*(values.tolist() for values in inputs.scopes[i]), strict=True))
+        entries, weights, votes = (values.tolist() for values in inputs.scopes[i])
+        x = dict(zip(entries, [math.log(v) for v in votes] if vote == "log" else weights, strict=True))
         text = network._read(alone)
         expected = []
         for label in range(model.labels.n_labels):
             logit = (text @ network.head.output.weight[label] + network.head.output.bias[label]).item()
-            if label in weights:
-                logit += 10 * (slope * weights[label] + constant)
+            if label in x:
+                logit += 10 * (slope * x[label] + constant)
                 voted += 1
             expected.append(1 / (1 + math.exp(-logit)))
             assert network.score(alone, label).item() == pytest.approx(logit, abs=1e-4)
@@ -177,15 +187,20 @@ def test_scopes_are_labels_of_neighbours_and_their_parents(model):
     for i in range(8):
         expected = {int(entry) for row in found.rows[i] if row >= 0 for entry in teacher.Y[int(row)].indices}
         expected |= {parent for entry in expected for parent in labels.parents[entry]}
-        entries, weights = inputs.scopes[i]
+        entries, weights, _ = inputs.scopes[i]
         assert entries.tolist() == sorted(expected)
         np.testing.assert_allclose(weights, 1 / len(expected), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
     "change",
-    [{}, {"text": "encoder"}, {"neighbours": {"vectors": "encoder"}}, {"reader": {"teacher": False}}],
-    ids=["words", "encoder", "neighbours by encoder", "no teacher"],
+    [
+        {"reader": {"norm": True}, "head": {"pool": "apart", "vote": "log"}},
+        {"text": "encoder"},
+        {"neighbours": {"vectors": "encoder"}},
+        {"reader": {"teacher": False, "norm": True}, "head": {"pool": "apart"}},
+    ],
+    ids=["words, norm", "encoder", "neighbours by encoder", "no teacher"],
 )
 def test_a_folder_holds_all_and_is_mapped(settings, tmp_path, change):
     config = merge(settings, merge({"train": {"epochs": 1}}, change))
@@ -198,7 +213,7 @@ def test_a_folder_holds_all_and_is_mapped(settings, tmp_path, change):
     assert one.scores.tobytes() == two.scores.tobytes()
     assert again.explain(texts[0], "0") == model.explain(texts[0], "0")
     if again.teacher is None:
-        assert change == {"reader": {"teacher": False}}
+        assert not change["reader"]["teacher"]
         assert not (tmp_path / "model" / "teacher").exists()
     else:
         (stored,) = again.teacher.store.arrays().values()
@@ -218,6 +233,134 @@ def test_going_on_after_a_kill_gives_the_same_bytes(settings, tmp_path):
         for path in sorted((tmp_path / "whole").rglob("*")):
             if path.is_file():
                 assert (out / path.relative_to(tmp_path / "whole")).read_bytes() == path.read_bytes(), path
+
+
+RENEWED = {
+    "text": "encoder",
+    "neighbours": {"vectors": "tfidf", "renew": 1},
+    "reader": {"norm": True},
+    "head": {"pool": "apart", "vote": "log"},
+    "train": {"epochs": 3, "dev_fraction": 0.2, "metric": "nDCG@5"},
+}
+
+
+def test_renewed_neighbours_are_those_of_the_encoder_after_an_epoch(settings, monkeypatch, tmp_path):
+    """The last epoch reads scopes by the encoder of the first epoch's end, which the folder holds."""
+    seen, ends = Spy(monkeypatch), []
+    original = trainer._Run.score_epoch
+
+    def score_epoch(run):
+        ends.append({name: value.clone() for name, value in run.network.encoder.state_dict().items()})
+        original(run)
+
+    monkeypatch.setattr(trainer._Run, "score_epoch", score_epoch)
+    model = xmtc.train(documents(), "treader", merge(settings, RENEWED), seed=3, out=tmp_path / "model")
+    assert model.manifest.details.renewed
+    comparing = model.teacher.compare.encoder
+    for name, value in comparing.state_dict().items():
+        assert torch.equal(value, ends[0][name])
+    assert any(not torch.equal(value, ends[1][name]) for name, value in ends[0].items())
+    # every pool document's neighbours, a cosine at a time
+    tokens = seen.data.inputs.tokens
+    vectors = mean_states(comparing, tokens).astype(np.float64)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    scopes = seen.data.inputs.scopes
+    for i in range(len(tokens)):
+        order = sorted((j for j in range(len(tokens)) if j != i), key=lambda j, i=i: -float(vectors[i] @ vectors[j]))
+        expected = {int(entry) for j in order[:5] for entry in model.teacher.Y[j].indices}
+        expected |= {parent for entry in expected for parent in model.labels.parents[entry]}
+        assert scopes[i][0].tolist() == sorted(expected)
+    dev_texts = [
+        text for text, id in zip(documents().texts, documents().ids, strict=True) if id not in set(model.teacher.ids)
+    ]
+    assert sorted(s[0].tolist() for s in model.read(Texts.pack(dev_texts)).scopes) == sorted(
+        s[0].tolist() for s in seen.dev[0].scopes
+    )
+    again, texts = xmtc.load(tmp_path / "model"), list(documents(seed=1).texts)
+    assert again.rank(texts, 5).scores.tobytes() == model.rank(texts, 5).scores.tobytes()
+
+
+def test_an_epoch_before_the_renewal_keeps_its_teacher(settings, tmp_path):
+    """No epoch ranks dev's label, which training does not know: the first is as good as any, and is kept."""
+    dev = xmtc.Corpus.from_lists(["fish0 sugar1"], [["unknown"]])
+    model = xmtc.train(documents(), "treader", merge(settings, RENEWED), dev=dev, out=tmp_path / "model")
+    assert [entry.dev for entry in model.manifest.details.curve] == [0, 0, 0]
+    assert not model.manifest.details.renewed
+    assert type(model.teacher.compare).__name__ == "ByTfidf"
+    assert not (tmp_path / "model" / "teacher" / "encoder").exists()
+    again, texts = xmtc.load(tmp_path / "model"), list(documents(seed=1).texts)
+    assert again.rank(texts, 5).scores.tobytes() == model.rank(texts, 5).scores.tobytes()
+
+
+def test_resuming_around_a_renewal_gives_the_same_bytes(settings, tmp_path):
+    config = merge(settings, RENEWED)
+    xmtc.train(documents(), "treader", config, seed=3, out=tmp_path / "whole")
+    for stop in ("epoch 2 of 3", "renewing neighbours", "epoch 3 of 3"):
+        out = tmp_path / stop.replace(" ", "-")
+        with pytest.raises(KeyboardInterrupt):
+            xmtc.train(documents(), "treader", config, seed=3, out=out, progress=Heard(stop))
+        resumed = Heard()
+        xmtc.train(documents(), "treader", config, seed=3, out=out, resume=True, progress=resumed)
+        assert "renewing neighbours" in resumed.stages
+        assert "epoch 1 of 3" not in resumed.stages
+        for path in sorted((tmp_path / "whole").rglob("*")):
+            if path.is_file():
+                assert (out / path.relative_to(tmp_path / "whole")).read_bytes() == path.read_bytes(), path
+
+
+def test_settings_that_contradict_each_other(settings):
+    for change, told in [
+        ({"neighbours": {"renew": 1}}, "text = 'words'"),
+        ({"text": "encoder", "neighbours": {"renew": 2}}, "ends after 2 epochs"),
+        ({"text": "encoder", "neighbours": {"renew": 1}, "train": {"average_from": 0}}, r"train\.average_from"),
+        ({"neighbours": {"vectors": "tfidf", "encoder": {"name": "minilm"}}}, r"neighbours\.encoder"),
+    ]:
+        with pytest.raises(ConfigError, match=told) as caught:
+            xmtc.train(documents(), "treader", merge(settings, change))
+        assert "\n" not in str(caught.value)
+
+
+def test_neighbours_by_another_encoder(settings, tmp_path, tmp_path_factory):
+    other = build_tiny("roberta", tmp_path_factory.mktemp("other"), [*documents().texts, *TOPICS])
+    change = {
+        "text": "encoder",
+        "neighbours": {"vectors": "encoder", "encoder": {"name": str(other), "max_length": 20}},
+    }
+    model = xmtc.train(documents(), "treader", merge(settings, merge(change, {"train": {"epochs": 1}})))
+    encoder, tokenizer = load_encoder(EncoderConfig(name=str(other), max_length=20))
+    texts = documents(6, seed=9).texts
+    expected = mean_states(encoder.eval(), tokenize(texts, tokenizer))
+    np.testing.assert_allclose(model.teacher.compare(texts, tokenize(texts, model.tokenizer)), expected, rtol=1e-6)
+    model.save(tmp_path / "model")
+    again = xmtc.load(tmp_path / "model")
+    assert again.rank(list(texts), 5).scores.tobytes() == model.rank(list(texts), 5).scores.tobytes()
+    assert again.explain(texts[0], "0") == model.explain(texts[0], "0")
+
+
+def test_near_duplicates_do_not_teach_below_a_cap(settings, monkeypatch):
+    """Every text comes twice, with a label of its own: the twin's stands in the scope only without a cap."""
+    base = list(documents(30).texts)
+    corpus = xmtc.Corpus.from_lists([*base, *base], [[f"own{i}", f"t{i % 7}"] for i in range(60)])
+    seen = Spy(monkeypatch)
+    for cap in (None, 0.999):
+        config = merge(settings, {"neighbours": {"vectors": "tfidf", "cap": cap}, "train": {"epochs": 1}})
+        model = xmtc.train(corpus, "treader", config, dev=documents(4))
+        names, scopes = model.labels.ids, seen.data.inputs.scopes
+        twins = [f"own{(i + 30) % 60}" in [names[entry] for entry in scopes[i][0]] for i in range(60)]
+        assert all(twins) if cap is None else not any(twins)
+        assert all(len(scopes[i][0]) for i in range(60))
+    # ranking knows no cap: a text that was trained on finds itself
+    found = model.teacher.search(Texts.pack(base[:5]), tokenize(base[:5], model.tokenizer))
+    np.testing.assert_allclose(found.similarities[:, 0], 1, rtol=1e-5)
+
+
+def test_a_folder_of_format_1_ranks_as_it_did():
+    """Trained by the code before norms, when `head.vote` was a switch."""
+    model = xmtc.load(HERE / "format_1")
+    kept = json.loads((HERE / "format_1_ranking.json").read_text(encoding="utf-8"))
+    ranking = model.rank(kept["texts"], 5)
+    assert ranking.labels.tolist() == kept["labels"]
+    np.testing.assert_allclose(ranking.scores, kept["scores"], atol=2e-6)
 
 
 def test_an_explanation_has_words_neighbours_and_scope(model, tmp_path):
@@ -318,6 +461,22 @@ def test_rates_fall_on_a_plateau_where_it_is_asked_for(settings, monkeypatch):
     assert (seen.more["plateau"].epochs, seen.more["plateau"].factor) == (1, 0.1)
 
 
+def test_every_parameter_has_one_rate(model, settings):
+    """Words, reader, output layer and votes at rates of their own; without one for the output, the reader's."""
+    rates = {"words": 0.1, "reader": 0.2, "vote": 0.4}
+    for output, expected in ((0.3, 0.3), (None, 0.2)):
+        config = merge(settings, {"head": {"vote": "log"}, "rate": {**rates, "output": output}})
+        config = api.read_settings("treader", config)[1]
+        rows = model.network.scope.descriptions.numpy()
+        network = TreaderNetwork(model.network.encoder, config, model.labels.n_labels, rows)
+        found = {id(p): group.rate for group in _groups(network, config) for p in group.parameters}
+        named = dict(network.named_parameters())
+        assert len(found) == len(named) == sum(len(group.parameters) for group in _groups(network, config))
+        for name, parameter in named.items():
+            part = {"encoder": 0.1, "head": expected, "vote": 0.4}.get(name.split(".")[0], 0.2)
+            assert found[id(parameter)] == part, name
+
+
 @pytest.mark.parametrize(
     ("name", "words", "m", "batch"), [("eurlex-4k", 500, 4, 64), ("amazoncat-13k", 300, 4, 64), ("rcv1", 250, 16, 64)]
 )
@@ -330,12 +489,15 @@ def test_published_recipes(name, words, m, batch):
     assert (config.rate.words, config.rate.reader, config.rate.decay) == (1e-4, 1e-4, 0)
     assert (config.words.width, config.train.batch_size) == (400 if name == "rcv1" else 300, batch)
     assert config.plateau is not None
+    assert (config.reader.norm, config.head.vote, config.head.initial_bias) == (False, "none", -6)
 
 
 def test_recipes_for_cpus():
     for name in ("cooking-cpu", "cooking-encoder-cpu", "tate-cpu", "eurlex57k-cpu"):
         _, config = api.read_settings(recipe=f"treader/{name}")
-        assert config.text == ("encoder" if "encoder" in name else "words")
+        assert config.text == ("words" if name == "cooking-cpu" else "encoder")
+        assert config.reader.norm
+        assert (config.head.pool, config.head.vote) == ("apart", "log")
 
 
 def test_unknown_reading(settings):

@@ -25,7 +25,7 @@ def near(*rows: list[int], similarities: list[list[float]] | None = None) -> Nei
 
 
 def named(scopes: Scopes, labels: LabelSet, document: int = 0) -> dict[str, float]:
-    entries, weights = scopes[document]
+    entries, weights, _ = scopes[document]
     return dict(zip(labels.decode(entries), weights.tolist(), strict=True))
 
 
@@ -92,7 +92,9 @@ def test_a_parent_weighs_as_much_as_its_heaviest_child() -> None:
 
 def naive(
     neighbours: Neighbours, label_lists: list[list[int]], labels: LabelSet, config: ScopeConfig
-) -> list[dict[int, float]]:
+) -> list[dict[int, tuple[float, float]]]:
+    """Of each document, entry → weight and vote."""
+
     def above(entry: int) -> set[int]:
         if config.ancestors == "none":
             return set()
@@ -109,15 +111,14 @@ def naive(
             if row >= 0:
                 for label in label_lists[row]:
                     if not config.literal or labels.parents[label]:
-                        votes[label] = votes.get(label, 0.0) + similarity
-        weights = dict(votes)
+                        votes[label] = votes.get(label, 0.0) + similarity**config.power
+        whole = dict(votes)
         for label, vote in votes.items():
             for entry in above(label):
-                weights[entry] = max(weights.get(entry, 0.0), vote)
-        if not config.weighted:
-            weights = dict.fromkeys(weights, 1.0)
+                whole[entry] = max(whole.get(entry, 0.0), vote)
+        weights = whole if config.weighted else dict.fromkeys(whole, 1.0)
         total = sum(weights.values())
-        result.append({entry: weights[entry] / total for entry in sorted(weights)})
+        result.append({entry: (weights[entry] / total, whole[entry]) for entry in sorted(weights)})
     return result
 
 
@@ -135,9 +136,9 @@ def draw_hierarchy(random: np.random.Generator, n: int) -> LabelSet:
 @pytest.mark.parametrize(
     "config",
     [
-        ScopeConfig(literal=literal, ancestors=ancestors, weighted=weighted)
+        ScopeConfig(literal=literal, ancestors=ancestors, weighted=weighted, power=power)
         for literal, ancestors in [(False, "none"), (False, "parents"), (True, "parents"), (False, "all")]
-        for weighted in (False, True)
+        for weighted, power in [(False, 1), (True, 1), (True, 4), (False, 2.5)]
     ],
     ids=repr,
 )
@@ -158,9 +159,10 @@ def test_as_a_loop_builds_them(config: ScopeConfig, monkeypatch: pytest.MonkeyPa
         assert len(scopes) == 30
         assert (scopes.entries.dtype, scopes.weights.dtype, scopes.offsets.dtype) == (np.int32, np.float32, np.int64)
         for document in range(30):
-            entries, weights = scopes[document]
+            entries, weights, votes = scopes[document]
             assert entries.tolist() == list(expected[document])
-            assert weights == pytest.approx(list(expected[document].values()), rel=1e-6)
+            assert weights == pytest.approx([weight for weight, _ in expected[document].values()], rel=1e-5)
+            assert votes == pytest.approx([vote for _, vote in expected[document].values()], rel=1e-5)
             assert weights.sum() == pytest.approx(1 if len(weights) else 0)
 
 

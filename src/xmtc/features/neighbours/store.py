@@ -58,6 +58,16 @@ class Neighbours:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def below(self, cap: float, k: int) -> Neighbours:
+        """Return the k nearest whose similarity is at most `cap`; fewer where so few are here."""
+        fits = (self.rows >= 0) & (self.similarities <= cap)
+        order = np.argsort(~fits, axis=1, kind="stable")[:, :k]  # those that fit first, in their order
+        fits = np.take_along_axis(fits, order, axis=1)
+        return Neighbours(
+            np.where(fits, np.take_along_axis(self.rows, order, axis=1), np.int32(-1)),
+            np.where(fits, np.take_along_axis(self.similarities, order, axis=1), np.float32(0)),
+        )
+
 
 class NeighbourStore:
     """A pool of documents to search among, as vectors of length one; `build` and `from_arrays` make one."""
@@ -220,7 +230,7 @@ def search_once(
     own: NDArray[np.integer] | None = None,
     progress: Progress = SILENT,
 ) -> Neighbours:
-    """Like `store.search`, or what an earlier run kept; one that was killed goes on at the block it had reached."""
+    """Like `store.search`, or what an earlier run kept; after a kill the search resumes at the block it had reached."""
     progress.stage("neighbours")
     found = _none(queries.shape[0], k)
     for first, last in blocks(queries.shape[0], _BLOCK):

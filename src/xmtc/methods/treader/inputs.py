@@ -20,7 +20,8 @@ class TaughtBatch(Batch):
     """Documents with their scopes: document i's is `scope[scope_starts[i]:scope_starts[i + 1]]`."""
 
     scope: Tensor  # label entries, one document's after another's
-    scope_weights: Tensor  # of each
+    scope_weights: Tensor  # of each, in the mean of the descriptions
+    scope_votes: Tensor  # of each, for its own logit
     scope_starts: Tensor  # (B + 1,)
 
 
@@ -33,10 +34,11 @@ class TaughtInputs(Inputs):
     def collate(self, rows: Sequence[int] | NDArray[np.integer], Y: sp.csr_matrix | None = None) -> TaughtBatch:
         """Pad the documents of `rows`, gather their labels, if there are any to learn from, and their scopes."""
         plain = super().collate(rows, Y)
-        entries, weights = zip(*(self.scopes[row] for row in plain.rows.tolist()), strict=True)
+        entries, weights, votes = zip(*(self.scopes[row] for row in plain.rows.tolist()), strict=True)
         scope = (
             np.concatenate(entries).astype(np.int64),
             np.concatenate(weights),
+            np.concatenate(votes),
             np.cumsum([0, *map(len, entries)]),
         )
         return TaughtBatch(*vars(plain).values(), *(torch.from_numpy(part) for part in scope))

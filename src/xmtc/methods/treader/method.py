@@ -28,8 +28,9 @@ from xmtc.features.tfidf import fit_tfidf_once
 from xmtc.features.words import UNKNOWN, Words, word_vectors
 from xmtc.methods.treader.model import TaughtModel
 from xmtc.methods.treader.network import TreaderConfig, TreaderDetails, TreaderNetwork
+from xmtc.methods.treader.renewal import Renewal
 from xmtc.methods.treader.scopes import ScopeConfig, check_hierarchy, describe_entries
-from xmtc.methods.treader.teacher import ByEncoder, ByTfidf, ByWords, Comparer, Teacher
+from xmtc.methods.treader.teacher import ByEncoder, ByTfidf, ByWords, Comparer, Teacher, load_comparer
 from xmtc.methods.treader.word_encoder import WordEncoder, WordTokenizer
 from xmtc.neural.embed import FrozenEncoder, spread_words
 from xmtc.neural.encoder import Encoder, Tokenizer, restore_encoder
@@ -59,9 +60,10 @@ class TreaderMethod(Method[TreaderConfig]):
     ) -> TaughtModel:
         """Find every document's scope among the others, and train the dual network; dev chooses the epoch."""
         check_hierarchy(corpus.labels)
-        if config.head.vote and not config.reader.teacher:
+        if config.head.vote != "none" and not config.reader.teacher:
             raise ConfigError(
-                "head.vote = true, but without a teacher (reader.teacher) there is no scope: set one of them"
+                f"head.vote = {config.head.vote}, but without a teacher (reader.teacher = false) there is no scope: "
+                "set head.vote = none, or reader.teacher = true"
             )
         read_words = partial_of(_fit_words, config=config, seed=seed, progress=progress)
         ready = prepare(NAME, corpus, config, dev, seed, progress, read_words if config.text == "words" else None)
@@ -69,21 +71,17 @@ class TreaderMethod(Method[TreaderConfig]):
         if config.reader.teacher:
             _tell_hierarchy(ready.labels, config.scope, progress)
             descriptions = _read_descriptions(ready, config)
-            texts = Texts.pack(ready.corpus.texts or ())
-            compare = _build_comparer(ready, config)
-            inputs, (dev_inputs, score) = ready.data.inputs, ready.dev
-            vectors = compare.once(texts, inputs.tokens, progress)
-            pool = (ready.labels, ready.corpus.ids, ready.corpus.Y.tocsr(), vectors)
-            teacher = Teacher.build(*pool, compare, config.neighbours, config.scope, progress)
-            progress.stage("finding neighbours")
-            taught = teacher.teach_pool(inputs, vectors, progress)
-            dev_taught = teacher.teach_once(Texts.pack(ready.held.texts or ()), dev_inputs, progress)
-            ready = replace(ready, data=replace(ready.data, inputs=taught), dev=(dev_taught, score))
+            teacher, ready = _teach(ready, config)
         torch.manual_seed(seed)
         network = TreaderNetwork(ready.encoder, config, ready.labels.n_labels, descriptions)
         ready.announce_plan(_head_size(network, config))
-        curve = ready.fit(network, _groups(network, config), partial, plateau=config.plateau)
-        manifest = ready.describe(TreaderDetails, width=ready.encoder.width, curve=curve)
+        renewal, renewed = None, False
+        if teacher is not None and config.neighbours.renew is not None:
+            renewal = Renewal(network, ready, teacher, config.neighbours.renew)
+        curve = ready.fit(network, _groups(network, config), partial, on_epoch=renewal, plateau=config.plateau)
+        if renewal is not None:
+            teacher, renewed = renewal.finish()
+        manifest = ready.describe(TreaderDetails, width=ready.encoder.width, renewed=renewed, curve=curve)
         return TaughtModel(manifest, ready.labels, network, ready.tokenizer, teacher)
 
     def load(self, reader: FolderReader) -> TaughtModel:
@@ -98,7 +96,10 @@ class TreaderMethod(Method[TreaderConfig]):
             encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder)
         teacher, descriptions = None, None
         if config.reader.teacher:
-            teacher = Teacher.load(reader, labels, config.neighbours, config.scope, config.tfidf, config.encoder)
+            renewed, near = manifest.details.renewed, config.neighbours
+            by = config.encoder if renewed else near.encoder or config.encoder
+            compare = load_comparer(reader, "encoder" if renewed else near.vectors, config.tfidf, by)
+            teacher = Teacher.load(reader, labels, near, config.scope, compare)
             descriptions = reader.arrays("descriptions")["words"]
         network = TreaderNetwork(encoder, config, labels.n_labels, descriptions)
         load_weights(network, reader)
@@ -153,12 +154,25 @@ def _lines(texts: Sequence[str]) -> list[str]:
     return list(Texts.pack(texts))  # packed: tokenizers refuse lone surrogates
 
 
+def _teach(ready: Prepared[TreaderConfig], config: TreaderConfig) -> tuple[Teacher, Prepared[TreaderConfig]]:
+    """A teacher of the documents to train on, and these and dev's with their scopes."""
+    progress, (dev_inputs, score) = ready.progress, ready.dev
+    compare = _build_comparer(ready, config)
+    vectors = compare.once(Texts.pack(ready.corpus.texts or ()), ready.data.inputs.tokens, progress)
+    pool = (ready.labels, ready.corpus.ids, ready.corpus.Y.tocsr(), vectors)
+    teacher = Teacher.build(*pool, compare, config.neighbours, config.scope, progress)
+    progress.stage("finding neighbours")
+    data = replace(ready.data, inputs=teacher.teach_pool(ready.data.inputs, vectors, progress))
+    dev = teacher.teach_once(Texts.pack(ready.held.texts or ()), dev_inputs, progress)
+    return teacher, replace(ready, data=data, dev=(dev, score))
+
+
 def _build_comparer(ready: Prepared[TreaderConfig], config: TreaderConfig) -> Comparer:
     kind = config.neighbours.vectors
     if kind == "tfidf":
         return ByTfidf(fit_tfidf_once(ready.corpus.texts or (), config.tfidf, ready.progress)[0])
     if kind == "encoder":
-        return ByEncoder(FrozenEncoder.pretrained(config.encoder))
+        return ByEncoder(FrozenEncoder.pretrained(config.neighbours.encoder or config.encoder))
     table = ready.encoder.embed_words().weight.detach().cpu().numpy().copy()
     table[[UNKNOWN] if config.text == "words" else ready.tokenizer.inner.all_special_ids] = 0
     return ByWords(table)
@@ -179,14 +193,20 @@ def _head_size(network: TreaderNetwork, config: TreaderConfig) -> HeadSize:
 
 
 def _groups(network: TreaderNetwork, config: TreaderConfig) -> list[Group]:
-    """One rate for word vectors, row by row, or for the encoder; one for all the rest."""
+    """One rate for word vectors, row by row, or for the encoder; one for votes; one or two for all the rest."""
     rate, encoder = config.rate, network.encoder
     if isinstance(encoder, WordEncoder):
         groups = [Group(list(encoder.parameters()), rate.words, row_sparse=True)]
     else:
         groups = group_by_decay([encoder], rate.encoder, rate.decay)
-    return groups + group_by_decay(_rest(network), rate.reader, rate.decay)
+    if network.vote is not None:
+        groups.append(Group(list(network.vote.parameters()), rate.vote))
+    if rate.output is None:
+        return groups + group_by_decay(_rest(network), rate.reader, rate.decay)
+    reading = [part for part in _rest(network) if part is not network.head]
+    groups += group_by_decay([network.head], rate.output, rate.decay)
+    return groups + group_by_decay(reading, rate.reader, rate.decay)
 
 
 def _rest(network: TreaderNetwork) -> list[nn.Module]:
-    return [part for part in (network.reader, network.head, network.scope, network.vote) if part is not None]
+    return [part for part in (network.reader, network.head, network.scope) if part is not None]

@@ -5,23 +5,23 @@ docs/methods/treader.md maps the equations of Wang et al. (2022) to the code.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field
-from torch import Tensor
+from pydantic import Field, field_validator, model_validator
+from torch import Tensor, nn
 
 from xmtc.core.config import Settings
 from xmtc.core.storage import Details
-from xmtc.features.neighbours import NeighbourConfig
 from xmtc.features.tfidf import TfidfConfig
 from xmtc.features.words import WordsConfig
 from xmtc.methods.treader.inputs import TaughtBatch
 from xmtc.methods.treader.reading import DualReader, PoolConfig, ReaderConfig, ScopeReader
 from xmtc.methods.treader.scopes import ScopeConfig
-from xmtc.methods.treader.votes import VoteHead, Votes, VotingHead
+from xmtc.methods.treader.teacher import TeacherConfig
+from xmtc.methods.treader.votes import Vote, VoteHead, Votes, VotingHead
 from xmtc.methods.treader.word_encoder import WordEncoder
 from xmtc.neural.batches import Batch
 from xmtc.neural.dropout import Dropout
@@ -45,7 +45,17 @@ class HeadConfig(PoolConfig):
 
     dropout: float = Field(0.0, ge=0, lt=1, description="on what the output layer reads")
     initial_bias: float = Field(0.0, description="of the first scores; −6 says that labels are rare")
-    vote: bool = Field(False, description="let the scope's labels raise their own scores, as far as helps in training")
+    vote: Vote = Field(
+        "none",
+        description="let the scope's labels raise their own scores by a learnt line over their weight there (weight), "
+        "or over the logarithm of their neighbours' votes (log)",
+    )
+
+    @field_validator("vote", mode="before")
+    @classmethod
+    def _name_switch(cls, value: Any) -> Any:
+        """Models and recipes written when the vote was a switch."""
+        return ("weight" if value else "none") if isinstance(value, bool) else value
 
 
 class TreaderTrainConfig(TrainConfig):
@@ -61,7 +71,9 @@ class RateConfig(Settings):
 
     words: float = Field(1e-4, gt=0, description="of the word vectors (text = words)")
     encoder: float = Field(1e-4, gt=0, description="of the encoder (text = encoder)")
-    reader: float = Field(1e-4, gt=0, description="of attention, bottleneck and output layer")
+    reader: float = Field(1e-4, gt=0, description="of attention, bottleneck and, unless `output` is set, output layer")
+    output: float | None = Field(None, gt=0, description="of the output layer; None: the reader's")
+    vote: float = Field(1e-3, gt=0, description="of the line by which the scope's labels vote")
     decay: float = Field(0.0, ge=0, description="weight decay, of all but word vectors, biases and norms")
 
 
@@ -70,7 +82,7 @@ class TreaderConfig(NeuralConfig):
 
     text: Literal["words", "encoder"] = Field("words", description="word vectors; or an encoder's last layer")
     words: TreaderWordsConfig = Field(default_factory=TreaderWordsConfig)
-    neighbours: NeighbourConfig = Field(default_factory=NeighbourConfig)
+    neighbours: TeacherConfig = Field(default_factory=TeacherConfig)
     scope: ScopeConfig = Field(default_factory=ScopeConfig)
     tfidf: TfidfConfig = Field(default_factory=TfidfConfig)
     reader: ReaderConfig = Field(default_factory=ReaderConfig)
@@ -79,11 +91,32 @@ class TreaderConfig(NeuralConfig):
     plateau: Plateau | None = Field(None, description="how rates fall when dev stands still; None: they do not")
     train: TreaderTrainConfig = Field(default_factory=TreaderTrainConfig)
 
+    @model_validator(mode="after")
+    def _fits_together(self) -> TreaderConfig:
+        if self.neighbours.renew is not None:
+            if self.text != "encoder":
+                raise ValueError(
+                    "neighbours.renew searches by the fine-tuned encoder, but text = 'words' has none: set text to "
+                    "'encoder', or leave neighbours.renew out"
+                )
+            if self.neighbours.renew >= self.train.epochs:
+                raise ValueError(
+                    f"neighbours.renew = {self.neighbours.renew}, but training ends after {self.train.epochs} epochs "
+                    "(train.epochs): set neighbours.renew below it"
+                )
+            if self.train.average_from is not None:
+                raise ValueError(
+                    "neighbours.renew needs the weights of one epoch, and train.average_from averages those of many: "
+                    "leave one of them out"
+                )
+        return self
+
 
 class TreaderDetails(Details):
     """What a model stores beside settings and arrays."""
 
     width: int  # of a word's vector
+    renewed: bool = False  # whether the teacher compares by the fine-tuned encoder
 
 
 class TreaderNetwork(Network):
@@ -94,6 +127,7 @@ class TreaderNetwork(Network):
     ) -> None:
         super().__init__()
         self.encoder = encoder
+        self.snapshot: nn.Module | None = None  # see `renewal`; only while training
         self.scope: ScopeReader | None = None
         if descriptions is not None:
             rows = torch.from_numpy(descriptions.astype(np.int64))
@@ -104,7 +138,8 @@ class TreaderNetwork(Network):
         self.reader = DualReader(encoder.width, longest, config.reader, config.head)
         self.dropout = Dropout(config.head.dropout)
         self.head = VotingHead(config.head.bottleneck, n_labels, config.head.initial_bias)
-        self.vote = VoteHead(n_labels) if config.head.vote and self.scope is not None else None
+        voting = config.head.vote != "none" and self.scope is not None
+        self.vote = VoteHead(n_labels, log=config.head.vote == "log") if voting else None
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Σ over documents and labels of BCE (Eq. 19 on logits), and the number of documents."""

@@ -1,7 +1,8 @@
 """TReaderXML's dual cooperative network: a text and its teacher knowledge, read apart, then together.
 
 States of words enter, with masks that say which are real; one vector a text leaves. Knows no labels: scopes come as
-rows of description words, and a head stands on top. Equations are those of Wang et al. (2022).
+rows of description words, and a head stands on top. Equations are those of Wang et al. (2022); `reader.norm` adds what
+they lack to be trained deep (docs/methods/treader.md, "Why the literal network hardly learns").
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ class ReaderConfig(Settings):
         description="layers of each branch before they meet: attention to the words so far (mmhsa) or to all (mhsa), "
         "and whether what was read is added to it (r)",
     )
+    norm: bool = Field(
+        False,
+        description="beyond the paper: normalise what every attention reads, add its input to what it gives (unless "
+        "`reading` has no r), and normalise the teacher's averaged descriptions",
+    )
     heads: int = Field(4, ge=1, description="h")
     description_words: int = Field(4, ge=1, description="m, words of a label's description that are read")
 
@@ -35,7 +41,10 @@ class ReaderConfig(Settings):
 class PoolConfig(Settings):
     """From the states of all words to one vector."""
 
-    pool: Literal["flatten", "mean"] = Field("flatten", description="all states side by side, or their mean")
+    pool: Literal["flatten", "mean", "apart"] = Field(
+        "flatten",
+        description="all states side by side; their mean; or the teacher's mean beside the text's mean (apart)",
+    )
     bottleneck: int = Field(512, ge=1, description="width of W^HB")
 
 
@@ -71,20 +80,39 @@ class Attention(nn.Module):
         return joined
 
 
-class Branch(nn.Module):
-    """One side of Reading: O = second(R), R = E + first(E) (Eq. 14, 15), or what a configuration leaves of it."""
+class Layer(Attention):
+    """An attention F and what surrounds it: F(x), or x + F(x) with `residual`; F reads norm(x) with `norm`."""
 
-    def __init__(self, width: int, heads: int, reading: Reading) -> None:
+    def __init__(self, width: int, heads: int, *, causal: bool, norm: bool, residual: bool) -> None:
+        super().__init__(width, heads, causal)
+        self.norm = nn.LayerNorm(width) if norm else None
+        self.residual = residual
+
+    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
+        """(B, T, d) and (B, T) → (B, T, d); padding that is 0 stays 0."""
+        read = super().forward(states if self.norm is None else self.norm(states), mask)
+        return states + read if self.residual else read
+
+
+class Branch(nn.Module):
+    """One side of Reading: O = second(R), R = E + first(E) (Eq. 14, 15), or what a configuration leaves of it.
+
+    With `norm`, a configuration that has a residual has one around both attentions.
+    """
+
+    def __init__(self, width: int, heads: int, reading: Reading, norm: bool) -> None:
         super().__init__()
-        layers = [part for part in reading.split("+") if part not in ("none", "r")]
-        self.layers = nn.ModuleList(Attention(width, heads, causal=name == "mmhsa") for name in layers)
-        self.residual = "r" in reading.split("+")
+        parts = reading.split("+")
+        names = [part for part in parts if part not in ("none", "r")]
+        self.layers = nn.ModuleList(
+            Layer(width, heads, causal=name == "mmhsa", norm=norm, residual="r" in parts and (norm or number == 0))
+            for number, name in enumerate(names)
+        )
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
         """(B, T, d) and (B, T) → (B, T, d)."""
-        for number, layer in enumerate(self.layers):
-            read = layer(states, mask)
-            states = states + read if self.residual and number == 0 else read
+        for layer in self.layers:
+            states = layer(states, mask)
         return states
 
 
@@ -96,26 +124,41 @@ class DualReader(nn.Module):
 
     def __init__(self, width: int, max_length: int, config: ReaderConfig, pool: PoolConfig) -> None:
         super().__init__()
-        self.text = Branch(width, config.heads, config.reading)
-        self.teacher = Branch(width, config.heads, config.reading) if config.teacher else None
-        self.interaction = Attention(width, config.heads, causal=True)
-        self.flatten = pool.pool == "flatten"
-        places = (max_length + (config.description_words if config.teacher else 0)) if self.flatten else 1
+        heads, norm = config.heads, config.norm
+        self.text = Branch(width, heads, config.reading, norm)
+        self.teacher = Branch(width, heads, config.reading, norm) if config.teacher else None
+        # E_y′ is a mean of many descriptions and far quieter than a word of the text beside it
+        self.teacher_norm = nn.LayerNorm(width) if config.teacher and norm else None
+        self.interaction = Layer(width, heads, causal=True, norm=norm, residual=norm)
+        self.pool = pool.pool
+        m = config.description_words if config.teacher else 0
+        places = {"flatten": m + max_length, "mean": 1, "apart": 2 if config.teacher else 1}[pool.pool]
         self.bottleneck = nn.Linear(places * width, pool.bottleneck, bias=False)  # W^HB
 
     def forward(self, text: Tensor, mask: Tensor, scope: tuple[Tensor, Tensor] | None) -> Tensor:
         """Return (B, bottleneck); text (B, T, d) is padded on the right, scope is (B, m, d) with its mask (B, m)."""
         states = self.text(text.masked_fill(~mask.unsqueeze(2), 0), mask)
+        m = 0  # places of the teacher
         if self.teacher is not None and scope is not None:
-            states = torch.cat([self.teacher(*scope), states], dim=1)
-            mask = torch.cat([scope[1], mask], dim=1)
+            taught, reached = scope
+            m = taught.shape[1]
+            if self.teacher_norm is not None:
+                taught = self.teacher_norm(taught).masked_fill(~reached.unsqueeze(2), 0)
+            states = torch.cat([self.teacher(taught, reached), states], dim=1)
+            mask = torch.cat([reached, mask], dim=1)
         states = self.interaction(states, mask)  # 0 where padding is
-        if not self.flatten:
-            pooled: Tensor = self.bottleneck(states.sum(1) / mask.sum(1, keepdim=True).clamp(min=1))
-            return pooled
-        # places that no text of the batch reaches would add 0
-        flat = states.flatten(1)
-        return F.linear(flat, self.bottleneck.weight[:, : flat.shape[1]])
+        if self.pool == "flatten":
+            flat = states.flatten(1)
+            # places that no text of the batch reaches would add 0
+            return F.linear(flat, self.bottleneck.weight[:, : flat.shape[1]])
+        sides = [slice(0, m), slice(m, None)] if self.pool == "apart" and m else [slice(None)]
+        pooled: Tensor = self.bottleneck(torch.cat([_mean(states[:, side], mask[:, side]) for side in sides], dim=1))
+        return pooled
+
+
+def _mean(states: Tensor, mask: Tensor) -> Tensor:
+    """(B, d): the mean of the real places, whose padding is 0; 0 where none is real."""
+    return states.sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
 
 
 class ScopeReader(nn.Module):

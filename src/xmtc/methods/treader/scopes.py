@@ -34,6 +34,9 @@ class ScopeConfig(Settings):
     literal: bool = Field(False, description="Algorithm 1 to the letter: labels without a parent are left out")
     ancestors: Ancestors = Field("parents", description="what is added to the labels of the neighbours")
     weighted: bool = Field(False, description="weigh labels by the similarity of the neighbours that have them")
+    power: float = Field(
+        1.0, gt=0, description="p: a neighbour of similarity s counts s^p, in weights and votes; 4 favours the nearest"
+    )
 
     @model_validator(mode="after")
     def _one_algorithm(self) -> ScopeConfig:
@@ -45,20 +48,25 @@ class ScopeConfig(Settings):
         return self
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Scopes:
     """Teacher sets of many documents: document i's is `entries[offsets[i]:offsets[i + 1]]`, ascending, each once."""
 
     entries: NDArray[np.int32]  # of the label set; those from n_labels on have no parameters
-    weights: NDArray[np.float32]  # of one set add up to 1
+    weights: NDArray[np.float32]  # in the mean of the descriptions; those of one set add up to 1
+    votes: NDArray[np.float32]  # Σ s^p over the neighbours that have the label; an ancestor's is that of its best label
     offsets: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __getitem__(self, document: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def __getitem__(self, document: int) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]:
         own = slice(self.offsets[document], self.offsets[document + 1])
-        return self.entries[own], self.weights[own]
+        return self.entries[own], self.weights[own], self.votes[own]
+
+    def become(self, other: Scopes) -> None:
+        """Take the other's sets: training in progress reads them from the next batch on."""
+        self.entries, self.weights, self.votes, self.offsets = other.entries, other.weights, other.votes, other.offsets
 
 
 def build_scopes(neighbours: Neighbours, Y: sp.csr_matrix, labels: LabelSet, config: ScopeConfig) -> Scopes:
@@ -66,9 +74,9 @@ def build_scopes(neighbours: Neighbours, Y: sp.csr_matrix, labels: LabelSet, con
 
     A set holds the labels of the neighbours and, as `config.ancestors` says, their parents or all their ancestors;
     with `literal`, labels without a parent stay out (Algorithm 1), so that a label set without hierarchy gives empty
-    sets. Plain weights are 1 / size of the set. With `weighted`, a label weighs the sum of the similarities of the
-    neighbours that have it, an ancestor as much as the heaviest label below it (or itself, if neighbours have it and
-    that is more), all divided by their sum.
+    sets. A label's vote is the sum of s^p over the neighbours that have it, s being their similarity; an ancestor's is
+    the largest vote of a label below it (or its own, if neighbours have it and that is more). Weights are 1 / size of
+    the set or, with `weighted`, the votes divided by their sum.
 
     Every stored entry of Y is a label of a document, whatever its value. A hierarchy with a cycle is a DataError.
     """
@@ -79,20 +87,22 @@ def build_scopes(neighbours: Neighbours, Y: sp.csr_matrix, labels: LabelSet, con
     above = _ancestors(labels, config.ancestors)
     admitted = np.diff(above.indptr) > 0 if config.literal else np.ones(len(labels), dtype=bool)
     has = sp.csr_matrix((np.ones(Y.nnz), Y.indices, Y.indptr), shape=Y.shape)
-    entries, weights, sizes = [np.empty(0, np.int32)], [np.empty(0, np.float32)], [np.empty(0, np.int64)]
+    entries, sizes = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+    weights, all_votes = [np.empty(0, np.float32)], [np.empty(0, np.float32)]
     for first, last in blocks(len(neighbours.rows), _BLOCK):
         n = last - first
-        documents, found, votes = _votes(neighbours.rows[first:last], neighbours.similarities[first:last], has)
+        shares = neighbours.similarities[first:last].astype(np.float64) ** config.power
+        documents, found, votes = _votes(neighbours.rows[first:last], shares, has)
         kept = admitted[found]
         documents, found, votes = _with_ancestors(documents[kept], found[kept], votes[kept], above)
-        if not config.weighted:
-            votes = np.ones(len(votes))
-        totals = np.bincount(documents, votes, minlength=n)
+        counted = votes if config.weighted else np.ones(len(votes))
+        totals = np.bincount(documents, counted, minlength=n)
         entries.append(found.astype(np.int32))
-        weights.append((votes / totals[documents]).astype(np.float32))
+        weights.append((counted / totals[documents]).astype(np.float32))
+        all_votes.append(votes.astype(np.float32))
         sizes.append(np.bincount(documents, minlength=n))
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
-    return Scopes(np.concatenate(entries), np.concatenate(weights), offsets)
+    return Scopes(np.concatenate(entries), np.concatenate(weights), np.concatenate(all_votes), offsets)
 
 
 def describe_entries(labels: LabelSet, pifa_words: Callable[[NDArray[np.int64]], list[str]] | None = None) -> list[str]:
@@ -145,11 +155,11 @@ def _ancestors(labels: LabelSet, kind: Ancestors) -> sp.csr_matrix:
 Triples = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]  # documents, entries, votes
 
 
-def _votes(rows: NDArray[np.int32], similarities: NDArray[np.float32], has: sp.csr_matrix) -> Triples:
-    """The labels of each document's neighbours, each once, with the sum of these neighbours' similarities."""
+def _votes(rows: NDArray[np.int32], shares: NDArray[np.float64], has: sp.csr_matrix) -> Triples:
+    """The labels of each document's neighbours, each once, with the sum of these neighbours' shares."""
     there = rows >= 0
     indptr = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
-    near = sp.csr_matrix((similarities[there].astype(np.float64), rows[there], indptr), shape=(len(rows), has.shape[0]))
+    near = sp.csr_matrix((shares[there], rows[there], indptr), shape=(len(rows), has.shape[0]))
     votes = (near @ has).tocoo()
     return votes.row.astype(np.int64), votes.col.astype(np.int64), votes.data
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from pydantic import Field, model_validator
 
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
@@ -35,6 +36,36 @@ from xmtc.neural.embed import FrozenEncoder
 from xmtc.neural.encoder import EncoderConfig
 
 _FOLDER = "teacher"
+_SPARE = 4  # times k neighbours are sought where near-duplicates are left out
+
+
+class TeacherConfig(NeighbourConfig):
+    """Which training documents teach a text, and how they are found."""
+
+    encoder: EncoderConfig | None = Field(
+        None, description="another encoder to compare documents by (vectors = encoder); None: the one of `encoder`"
+    )
+    cap: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="largest similarity of a neighbour while training: leaves out near-duplicates of a document, where "
+        "new documents will have none",
+    )
+    renew: int | None = Field(
+        None,
+        ge=1,
+        description="epochs after which the fine-tuned encoder searches neighbours anew; None: never",
+    )
+
+    @model_validator(mode="after")
+    def _one_comparer(self) -> TeacherConfig:
+        if self.encoder is not None and self.vectors != "encoder":
+            raise ValueError(
+                f"an encoder to compare by is given, but vectors = {self.vectors!r}: set vectors to 'encoder', or "
+                "leave neighbours.encoder out"
+            )
+        return self
 
 
 class Comparer(ABC):
@@ -45,7 +76,7 @@ class Comparer(ABC):
         """Return a row for each text; `tokens` are those that the network reads."""
 
     def once(self, texts: Texts, tokens: Tokens, progress: Progress) -> Vectors:
-        """Return the same; where it is dear, from the cache."""
+        """Return the same; where it is expensive, from the cache."""
         return self(texts, tokens)
 
     @abstractmethod
@@ -85,7 +116,7 @@ class ByTfidf(Comparer):
 
 @dataclass(frozen=True, eq=False)
 class ByEncoder(Comparer):
-    """The mean of an encoder's last layer, as it was pretrained."""
+    """The mean of an encoder's last layer: as it was pretrained, or as it was when neighbours were renewed."""
 
     encoder: FrozenEncoder
 
@@ -111,7 +142,7 @@ class Teacher:
     Y: sp.csr_matrix  # (pool documents × label entries)
     store: NeighbourStore
     compare: Comparer
-    k: int
+    neighbours: TeacherConfig
     scope: ScopeConfig
 
     @classmethod
@@ -122,24 +153,28 @@ class Teacher:
         Y: sp.csr_matrix,
         vectors: Vectors,
         compare: Comparer,
-        neighbours: NeighbourConfig,
+        neighbours: TeacherConfig,
         scope: ScopeConfig,
         progress: Progress = SILENT,
     ) -> Teacher:
         """Make a teacher of the pool's documents, whose `vectors` are given."""
         store = NeighbourStore.build(vectors, neighbours.approximate, progress)
-        return cls(labels, ids, Y, store, compare, neighbours.k, scope)
+        return cls(labels, ids, Y, store, compare, neighbours, scope)
 
     def teach_pool(self, inputs: Inputs, vectors: Vectors, progress: Progress = SILENT) -> TaughtInputs:
-        """Return the pool's own inputs with scopes: no document is its own neighbour, or its labels would leak in."""
-        own = np.arange(len(inputs.tokens))
-        found = search_once(self.store, vectors, self.k, own=own, progress=progress)
-        return TaughtInputs(inputs.tokens, inputs.layout, self.scopes(found))
+        """Return the pool's own inputs with scopes, as training reads them.
+
+        No document is its own neighbour, or its labels would leak in; nor is one above `neighbours.cap`.
+        """
+        own, k, cap = np.arange(len(inputs.tokens)), self.neighbours.k, self.neighbours.cap
+        found = search_once(self.store, vectors, k if cap is None else _SPARE * k, own=own, progress=progress)
+        scopes = self.scopes(found if cap is None else found.below(cap, k))
+        return TaughtInputs(inputs.tokens, inputs.layout, scopes)
 
     def teach_once(self, texts: Texts, inputs: Inputs, progress: Progress = SILENT) -> TaughtInputs:
         """Return the inputs of other texts with their scopes; neighbours are kept for later runs."""
         vectors = self.compare.once(texts, inputs.tokens, progress)
-        found = search_once(self.store, vectors, self.k, progress=progress)
+        found = search_once(self.store, vectors, self.neighbours.k, progress=progress)
         return TaughtInputs(inputs.tokens, inputs.layout, self.scopes(found))
 
     def teach(self, texts: Texts, inputs: Inputs) -> TaughtInputs:
@@ -148,7 +183,7 @@ class Teacher:
 
     def search(self, texts: Texts, tokens: Tokens) -> Neighbours:
         """Return the pool's documents nearest to each text."""
-        return self.store.search(self.compare(texts, tokens), self.k)
+        return self.store.search(self.compare(texts, tokens), self.neighbours.k)
 
     def scopes(self, neighbours: Neighbours) -> Scopes:
         """Return the labels of these neighbours, and what is above them."""
@@ -157,7 +192,7 @@ class Teacher:
     def explain(self, texts: Texts, tokens: Tokens, explanation: Explanation) -> Explanation:
         """Add one text's neighbours and scope to an explanation."""
         found = self.search(texts, tokens)
-        entries, weights = self.scopes(found)[0]
+        entries, weights, _ = self.scopes(found)[0]
         order = np.lexsort((entries, -weights))
         return replace(
             explanation,
@@ -188,10 +223,9 @@ class Teacher:
         cls,
         reader: FolderReader,
         labels: LabelSet,
-        neighbours: NeighbourConfig,
+        neighbours: TeacherConfig,
         scope: ScopeConfig,
-        tfidf: TfidfConfig,
-        encoder: EncoderConfig,
+        compare: Comparer,
     ) -> Teacher:
         """Return the teacher of a saved model, its arrays mapped into memory."""
         pool = reader.arrays(f"{_FOLDER}/pool")
@@ -199,15 +233,13 @@ class Teacher:
         Y = sp.csr_matrix((np.ones(len(given), np.float32), given, offsets), shape=(len(offsets) - 1, len(labels)))
         store = NeighbourStore.from_arrays(reader.arrays(f"{_FOLDER}/store"))
         ids = Texts(pool["ids"], pool["id_offsets"])
-        compare = _load_comparer(reader, neighbours, tfidf, encoder)
-        return cls(labels, ids, Y, store, compare, neighbours.k, scope)
+        return cls(labels, ids, Y, store, compare, neighbours, scope)
 
 
-def _load_comparer(
-    reader: FolderReader, config: NeighbourConfig, tfidf: TfidfConfig, settings: EncoderConfig
-) -> Comparer:
-    if config.vectors == "words":
+def load_comparer(reader: FolderReader, vectors: str, tfidf: TfidfConfig, settings: EncoderConfig) -> Comparer:
+    """Return what compares new texts with a saved model's pool; `settings` are those of the encoder that does."""
+    if vectors == "words":
         return ByWords(reader.arrays(f"{_FOLDER}/words")["table"])
-    if config.vectors == "tfidf":
+    if vectors == "tfidf":
         return ByTfidf(Tfidf.from_arrays(reader.arrays(f"{_FOLDER}/tfidf"), tfidf))
     return ByEncoder(FrozenEncoder.restore(reader, _FOLDER, settings))

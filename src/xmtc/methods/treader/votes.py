@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -11,8 +11,12 @@ from xmtc.methods.treader.inputs import TaughtBatch
 from xmtc.neural.batches import Batch
 from xmtc.neural.heads import FlatHead, bce_of_positives, best_labels
 
+_LEAST = 1e-9  # of a vote, for the logarithm: a neighbour whose similarity is tiny, to the power of p
+
 # documents and labels, and what is added to their logits
 Votes: TypeAlias = tuple[Tensor, Tensor, Tensor]
+
+Vote = Literal["none", "weight", "log"]
 
 
 class VotingHead(FlatHead):
@@ -41,14 +45,16 @@ class VotingHead(FlatHead):
 
 
 class VoteHead(nn.Module):
-    """What a text's scope says of its labels outright: each gets 10 (a w + b) on its logit, w being its weight there.
+    """What a text's scope says of its labels outright: each gets 10 (a x + b) on its logit.
 
-    a and b are learnt, from 0; the factor lets them move as far as logits do at the rate of a network's weights.
+    x is the label's weight in the scope or, with `log`, the logarithm of its vote: a probability's odds follow the
+    neighbours' share by a power, and near neighbours count for many times more than far ones. a and b are learnt, from
+    0, at a rate of their own; the factor lets them move as far as logits do.
     """
 
-    def __init__(self, n_labels: int) -> None:
+    def __init__(self, n_labels: int, log: bool) -> None:
         super().__init__()
-        self.n_labels = n_labels
+        self.n_labels, self.log = n_labels, log
         self.line = nn.Parameter(torch.zeros(2))  # a, b
 
     def forward(self, batch: TaughtBatch) -> Votes:
@@ -56,4 +62,5 @@ class VoteHead(nn.Module):
         ranked = batch.scope < self.n_labels
         rows = torch.arange(len(batch), device=batch.scope.device)
         documents = torch.repeat_interleave(rows, batch.scope_starts.diff())[ranked]
-        return documents, batch.scope[ranked], 10 * (self.line[0] * batch.scope_weights[ranked] + self.line[1])
+        x = batch.scope_votes[ranked].clamp(min=_LEAST).log() if self.log else batch.scope_weights[ranked]
+        return documents, batch.scope[ranked], 10 * (self.line[0] * x + self.line[1])

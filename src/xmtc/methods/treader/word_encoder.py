@@ -1,6 +1,6 @@
 """Word vectors in an encoder's place: for networks that read words and bring their own layers.
 
-Rows of word numbers enter, one vector a word leaves, and nothing of its context. To whoever holds it, it is an encoder
+Rows of word numbers enter, one vector a word leaves, and nothing of its context. To its callers it is an encoder
 without layers and a tokenizer.
 """
 
