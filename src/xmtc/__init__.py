@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from xmtc.core.partition import LabelTree, Partition
     from xmtc.core.ranking import Ranking
     from xmtc.core.steering import suggest
+    from xmtc.data import TableMapping
 
 # name → module; loaded on first use, so that `import xmtc` stays quick
 _PUBLIC = {
@@ -39,6 +40,7 @@ _PUBLIC = {
     "LabelSet": "xmtc.core.labels",
     "Ranking": "xmtc.core.ranking",
     "Explanation": "xmtc.core.explanation",
+    "TableMapping": "xmtc.data",
     "XmtcError": "xmtc.core.errors",
 }
 
@@ -53,6 +55,7 @@ __all__ = [
     "Propensity",
     "Ranking",
     "Report",
+    "TableMapping",
     "XmtcError",
     "calibrate",
     "compare",

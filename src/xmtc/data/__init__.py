@@ -19,21 +19,27 @@ if TYPE_CHECKING:
     from xmtc.data.prediction_input import iter_documents, iter_features
     from xmtc.data.pydocs import build_pydocs
     from xmtc.data.synthetic import build_synthetic
+    from xmtc.data.table_mapping import TableMapping, store_mapping, stored_mapping
+    from xmtc.data.vocabulary import is_vocabulary
 
 __all__ = [
     "LAYOUTS",
     "DataWarning",
     "Description",
     "SplitFigures",
+    "TableMapping",
     "build_pydocs",
     "build_synthetic",
     "convert",
     "describe",
     "detect",
+    "is_vocabulary",
     "iter_documents",
     "iter_features",
     "read_corpus",
     "splits",
+    "store_mapping",
+    "stored_mapping",
     "zipf_points",
 ]
 
@@ -43,12 +49,16 @@ _LAZY = {
     "DataWarning": "xmtc.data.gather",
     "Description": "xmtc.data.description",
     "SplitFigures": "xmtc.data.description",
+    "TableMapping": "xmtc.data.table_mapping",
     "build_pydocs": "xmtc.data.pydocs",
     "build_synthetic": "xmtc.data.synthetic",
     "convert": "xmtc.data.conversion",
     "describe": "xmtc.data.description",
+    "is_vocabulary": "xmtc.data.vocabulary",
     "iter_documents": "xmtc.data.prediction_input",
     "iter_features": "xmtc.data.prediction_input",
+    "store_mapping": "xmtc.data.table_mapping",
+    "stored_mapping": "xmtc.data.table_mapping",
     "zipf_points": "xmtc.data.description",
 }
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,7 @@ from xmtc.core.metrics import BINS, find_bins
 from xmtc.core.texts import Texts
 from xmtc.data.gather import DataWarning
 from xmtc.data.read import detect, read_corpus, splits
+from xmtc.data.table_mapping import TableMapping
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Description:
     hierarchy: Hierarchy | None
 
 
-def describe(path: str | Path) -> Description:
+def describe(path: str | Path, mapping: TableMapping | Mapping[str, Any] | None = None) -> Description:
     """Read every split of a data set, one at a time, and return its figures.
 
     They count what `read_corpus` warns of, so nothing is warned of here.
@@ -65,7 +68,7 @@ def describe(path: str | Path) -> Description:
     for split in splits(path) or [Path(path).name]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)
-            corpus = read_corpus(path, split)
+            corpus = read_corpus(path, split, mapping=mapping)
         texts = None if corpus.texts is None else _count_words(corpus.texts)
         figures[split] = _figures(corpus, texts, label_sets[0] if "train" in figures else None, train_texts)
         label_sets.append(corpus.labels)
@@ -73,7 +76,7 @@ def describe(path: str | Path) -> Description:
             train_texts = texts
     labels = label_sets[0]
     counts = np.sort(labels.counts[labels.counts > 0])[::-1]
-    return Description(detect(path), figures, _bins(counts), zipf_points(counts), _hierarchy(labels))
+    return Description(detect(path, mapping), figures, _bins(counts), zipf_points(counts), _hierarchy(labels))
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ ORDER = [
     "csv",
     "tsv",
     "parquet",
+    "xlsx",
+    "sqlite",
     "attentionxml",
     "xtransformer",
     "xbert",

@@ -8,17 +8,21 @@ from typing import Annotated
 import typer
 
 from xmtc.app.cli.options import Json
+from xmtc.app.cli.table_options import TableOptions, takes_tables
 
 
+@takes_tables
 def inspect(
     path: Annotated[str, typer.Argument(metavar="DATA|MODEL", help="Data set (folder or file) or model folder.")],
     json: Json = False,
+    *,
+    table: TableOptions,
 ) -> None:
     """Show the layout, sizes and label frequencies of data, or the settings and files of a model."""
     if (Path(path) / "model.json").is_file():
         _inspect_model(path, json)
     else:
-        _inspect_data(path, json)
+        _inspect_data(path, json, table)
 
 
 def _inspect_model(path: str, json: bool) -> None:
@@ -38,7 +42,7 @@ def _inspect_model(path: str, json: bool) -> None:
         print_model(path, model, files)
 
 
-def _inspect_data(path: str, json: bool) -> None:
+def _inspect_data(path: str, json: bool, table: TableOptions) -> None:
     from dataclasses import asdict
 
     from xmtc.app.cli.console import print_json
@@ -46,9 +50,10 @@ def _inspect_data(path: str, json: bool) -> None:
     from xmtc.app.cli.progress import show_progress
     from xmtc.data import describe
 
+    mapping = table.mapping()
     with show_progress() as progress:
         progress.stage("reading documents")
-        description = describe(path)
+        description = describe(path, mapping)
     if json:
         print_json({"data": path, **asdict(description)})
     else:

@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from xmtc.app.cli.options import Overwrite, Seed, check_path
+from xmtc.app.cli.table_options import TableOptions, takes_tables
 from xmtc.core.errors import ConfigError
 
 
+@takes_tables
 def train(
     data: Annotated[str, typer.Argument(metavar="DATA", help="Folder with a train split, or a file of documents.")],
     out: Annotated[
@@ -44,6 +46,8 @@ def train(
     seed: Seed = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run stopped.")] = False,
     overwrite: Overwrite = False,
+    *,
+    table: TableOptions,
 ) -> None:
     """Train a model on labelled documents and save it."""
     from xmtc import api
@@ -52,7 +56,7 @@ def train(
     from xmtc.core.config import parse_assignments
     from xmtc.core.corpus import Corpus
     from xmtc.core.progress import Progress
-    from xmtc.data import splits
+    from xmtc.data import splits, store_mapping
 
     def read_dev(progress: Progress) -> Corpus | None:
         """Dev documents, for a method that uses them: those asked for, or the folder's own."""
@@ -65,16 +69,18 @@ def train(
             return None
         progress.stage("reading dev documents")
         progress.say(f"dev documents come from {dev or data}")
-        return api.read_corpus(dev or data, "dev")
+        return api.read_corpus(dev or data, "dev", mapping=mapping)
 
     started = time.monotonic()
     if resume and overwrite:
         raise ConfigError("--resume goes on with what is there, --overwrite replaces it; give one of them")
     # all that can be refused is refused before the data is read, which may take minutes
+    mapping = table.mapping()
     config = parse_assignments(settings or [])
     run = api.prepare_run(method, config, recipe=recipe, out=out, seed=seed, resume=resume, overwrite=overwrite)
     with show_progress() as progress:
         progress.stage("reading documents")
-        corpus = api.read_corpus(data, "train")
+        corpus = api.read_corpus(data, "train", mapping=mapping)
         model = run.start(corpus, read_dev(progress), progress)
+        store_mapping(out, mapping)
     print_saved(model, out, time.monotonic() - started)

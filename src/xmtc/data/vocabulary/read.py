@@ -17,6 +17,11 @@ def is_skos(path: Path) -> bool:
     return suffix(path) in FORMATS
 
 
+def is_vocabulary(name: str | Path) -> bool:
+    """Return whether a file's name is that of a labels file or a SKOS vocabulary."""
+    return suffix(Path(name)) in (".jsonl", *FORMATS)
+
+
 def find_vocabulary(path: Path, *, any_name: bool = True) -> Path | None:
     """Return a folder's labels.jsonl, else its labels.ttl (.rdf, .nt, .jsonld), else its only file of these formats."""
     found = find_file(path, *FILE_NAMES)
