@@ -66,7 +66,7 @@ class Plan:
             )
         progress.say(
             f"{self.parameters / 1e6:,.1f} million parameters; training takes about {takes} of memory ({free} are "
-            f"free) and roughly {_duration(self.seconds)}"
+            f"free) and roughly {describe_duration(self.seconds)}"
         )
 
 
@@ -123,7 +123,13 @@ def _operations_per_second() -> float:
     return 2 * side**3 / best
 
 
-def _duration(seconds: float) -> str:
+def training_speed() -> float:
+    """Return the operations per second that a training step reaches here."""
+    return _EFFICIENCY * _operations_per_second()
+
+
+def describe_duration(seconds: float) -> str:
+    """Return a rough duration for people."""
     if seconds < 90:
         return f"{max(1, round(seconds))} seconds"
     return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

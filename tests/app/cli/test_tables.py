@@ -86,6 +86,12 @@ def test_options_of_tables_are_checked(shop: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "m").exists()
 
 
+def test_a_dry_run_says_what_it_would_do_and_stops(data: Path, tmp_path: Path) -> None:
+    result = xmtc("train", data, "--out", tmp_path / "m", "--dry-run")
+    assert (result.code, result.out) == (0, "linear: 120 documents, 5 labels\n")
+    assert os.listdir(tmp_path) == []
+
+
 def test_predictions_as_rows(model: Path, tmp_path: Path) -> None:
     write_lines(tmp_path / "in.jsonl", [{"id": "a,b", "text": "sugar beet"}, {"id": "c\td", "text": "boat net"}])
     command = ["predict", model, "--input", tmp_path / "in.jsonl", "-k", 2]

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from xmtc.app.cli.options import Overwrite, Seed, check_path
+from xmtc.app.cli.recipes import list_if_asked
 from xmtc.app.cli.table_options import TableOptions, takes_tables
 from xmtc.core.errors import ConfigError
 
@@ -28,7 +29,13 @@ def train(
     ] = None,
     recipe: Annotated[
         str | None,
-        typer.Option("--recipe", metavar="RECIPE", help="Name of a recipe, listed below, or path of a TOML file."),
+        typer.Option(
+            "--recipe",
+            metavar="RECIPE",
+            is_eager=True,
+            callback=list_if_asked,
+            help="Name of a recipe, or path of a TOML file; list shows all, as `xmtc recipes` does.",
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -46,6 +53,9 @@ def train(
     seed: Seed = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run stopped.")] = False,
     overwrite: Overwrite = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Read the data, say what training would take, and stop.")
+    ] = False,
     *,
     table: TableOptions,
 ) -> None:
@@ -81,6 +91,12 @@ def train(
     with show_progress() as progress:
         progress.stage("reading documents")
         corpus = api.read_corpus(data, "train", mapping=mapping)
+        plan = run.outline(corpus)
+        if dry_run:
+            print(plan)
+            return
+        if run.uses_encoder:
+            progress.say(plan)
         model = run.start(corpus, read_dev(progress), progress)
         store_mapping(out, mapping)
     print_saved(model, out, time.monotonic() - started)
