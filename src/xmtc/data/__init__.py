@@ -13,7 +13,15 @@ from xmtc.data.read import detect, read_corpus, splits
 
 if TYPE_CHECKING:
     from xmtc.data.conversion import convert
-    from xmtc.data.description import Description, SplitFigures, describe, zipf_points
+    from xmtc.data.description import (
+        Description,
+        Hierarchy,
+        SplitFigures,
+        VocabularyFigures,
+        describe,
+        describe_vocabulary,
+        zipf_points,
+    )
     from xmtc.data.gather import DataWarning
     from xmtc.data.layouts import LAYOUTS
     from xmtc.data.prediction_input import iter_documents, iter_features
@@ -26,12 +34,15 @@ __all__ = [
     "LAYOUTS",
     "DataWarning",
     "Description",
+    "Hierarchy",
     "SplitFigures",
     "TableMapping",
+    "VocabularyFigures",
     "build_pydocs",
     "build_synthetic",
     "convert",
     "describe",
+    "describe_vocabulary",
     "detect",
     "is_vocabulary",
     "iter_documents",
@@ -53,7 +64,10 @@ _LAZY = {
     "build_pydocs": "xmtc.data.pydocs",
     "build_synthetic": "xmtc.data.synthetic",
     "convert": "xmtc.data.conversion",
+    "Hierarchy": "xmtc.data.description",
+    "VocabularyFigures": "xmtc.data.description",
     "describe": "xmtc.data.description",
+    "describe_vocabulary": "xmtc.data.description",
     "is_vocabulary": "xmtc.data.vocabulary",
     "iter_documents": "xmtc.data.prediction_input",
     "iter_features": "xmtc.data.prediction_input",

@@ -21,6 +21,7 @@ ORDER = [
     "parquet",
     "xlsx",
     "sqlite",
+    "annif-fulltext",
     "attentionxml",
     "xtransformer",
     "xbert",

@@ -21,8 +21,32 @@ def inspect(
     """Show the layout, sizes and label frequencies of data, or the settings and files of a model."""
     if (Path(path) / "model.json").is_file():
         _inspect_model(path, json)
+    elif Path(path).is_file() and _is_vocabulary_alone(path):
+        _inspect_vocabulary(path, json)
     else:
         _inspect_data(path, json, table)
+
+
+def _is_vocabulary_alone(path: str) -> bool:
+    """Whether a file is a vocabulary and no documents: SKOS, or a labels.jsonl."""
+    from xmtc.data import is_vocabulary
+
+    name = Path(path).name.removesuffix(".gz")
+    return is_vocabulary(path) and (not name.endswith((".jsonl", ".tsv")) or name in ("labels.jsonl", "labels.tsv"))
+
+
+def _inspect_vocabulary(path: str, json: bool) -> None:
+    from dataclasses import asdict
+
+    from xmtc.app.cli.console import print_json
+    from xmtc.app.cli.inspect_view import print_vocabulary
+    from xmtc.data import describe_vocabulary
+
+    found = describe_vocabulary(path)
+    if json:
+        print_json({"vocabulary": path, **asdict(found)})
+    else:
+        print_vocabulary(path, found)
 
 
 def _inspect_model(path: str, json: bool) -> None:

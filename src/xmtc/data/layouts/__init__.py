@@ -42,6 +42,7 @@ LAYOUTS = (
     Entry("parquet", "xmtc.data.layouts.tables", mapped=True),
     Entry("xlsx", "xmtc.data.layouts.tables", writable=False, mapped=True),
     Entry("sqlite", "xmtc.data.layouts.tables", writable=False, mapped=True),
+    Entry("annif-fulltext", "xmtc.data.layouts.annif_fulltext", writable=False),
     Entry("attentionxml", "xmtc.data.layouts.attentionxml"),
     Entry("xtransformer", "xmtc.data.layouts.xtransformer"),
     Entry("xbert", "xmtc.data.layouts.xbert"),
