@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from xmtc.core.partition import LabelTree, Partition
     from xmtc.core.ranking import Ranking
     from xmtc.core.steering import suggest
-    from xmtc.data import TableMapping
 
 # name → module; loaded on first use, so that `import xmtc` stays quick
 _PUBLIC = {
@@ -40,7 +39,6 @@ _PUBLIC = {
     "LabelSet": "xmtc.core.labels",
     "Ranking": "xmtc.core.ranking",
     "Explanation": "xmtc.core.explanation",
-    "TableMapping": "xmtc.data",
     "XmtcError": "xmtc.core.errors",
 }
 
@@ -55,7 +53,6 @@ __all__ = [
     "Propensity",
     "Ranking",
     "Report",
-    "TableMapping",
     "XmtcError",
     "calibrate",
     "compare",

@@ -124,11 +124,9 @@ class TrainingRun:
     def outline(self, corpus: Corpus) -> str:
         """Return in one line what this training will take, from sizes alone: no encoder is loaded."""
         sizes = f"{self.method}: {len(corpus):,} documents, {corpus.labels.n_labels:,} labels"
-        if not self.uses_encoder:
-            return sizes
-        from xmtc.neural.outline import outline_training
+        from xmtc.core.outlined import Outlined
 
-        return f"{sizes}; {outline_training(self.settings, corpus)}"
+        return f"{sizes}; {self.settings.outline(corpus)}" if isinstance(self.settings, Outlined) else sizes
 
     def start(self, corpus: Corpus, dev: Corpus | None = None, progress: Progress = SILENT) -> Model:
         """Train, save the model if there is an output folder, and return it."""

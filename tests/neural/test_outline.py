@@ -9,7 +9,6 @@ import pytest
 from tests.tiny import build_tiny
 from xmtc.api import prepare_run
 from xmtc.core.corpus import Corpus
-from xmtc.neural.outline import outline_training
 
 TEXTS = ["sugar beet sweet", "boat net fish"] * 10
 
@@ -21,7 +20,7 @@ def test_sizes_come_from_the_encoders_config(tmp_path: Path, family: str) -> Non
     folder = build_tiny(family, tmp_path / "encoder", TEXTS)
     corpus = Corpus.from_lists(TEXTS, [["a"], ["b"]] * 10)
     run = prepare_run("lightxml", {"encoder": {"name": str(folder), "max_length": 4}, "train": {"epochs": 2}})
-    told = outline_training(run.settings, corpus)
+    told = run.outline(corpus)
     assert "with 2 layers" in told
     assert "texts of about 4 tokens, 2 epochs" in told
     network = AutoModel.from_pretrained(folder)

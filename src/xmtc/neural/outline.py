@@ -12,25 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
-from xmtc.core.errors import ConfigError
+from xmtc.neural.encoder import EncoderConfig
 from xmtc.neural.plan import describe_duration, training_speed
-from xmtc.neural.prepare import NeuralConfig
 from xmtc.neural.resolve import resolve
+from xmtc.neural.trainer import TrainConfig
 
 _SAMPLE = 1000  # texts whose words are counted
 _TOKENS_PER_WORD = 1.4  # of English with a vocabulary of 30,000 pieces
 
 
-def outline_training(settings: Settings, corpus: Corpus) -> str:
+def outline_training(encoder: EncoderConfig, train: TrainConfig, corpus: Corpus) -> str:
     """Return the encoder's size, the length of the texts, and roughly how long the encoder's part will take.
 
     The head is not counted: for very many labels it may take as long again.
     """
-    if not isinstance(settings, NeuralConfig):
-        raise ConfigError(f"{type(settings).__name__} names no encoder, so there is nothing to plan")
-    encoder, train = settings.encoder, settings.train
     sizes = _read_sizes(resolve(encoder.name))
     n_layers = min(encoder.layers or sizes["layers"], sizes["layers"])
     body = n_layers * (4 * sizes["width"] ** 2 + 2 * sizes["width"] * sizes["inner"])  # attention, and feed-forward
