@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xmtc.catalogue import METHODS, list_recipes, open_method, read_recipe, read_settings, uses_dev
+from xmtc.catalogue import METHODS, describe_recipes, list_recipes, open_method, read_recipe, read_settings, uses_dev
 from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError, ModelError, XmtcError
@@ -37,6 +37,7 @@ __all__ = [
     "calibrate",
     "check_out",
     "compare",
+    "describe_recipes",
     "ensemble",
     "evaluate",
     "find_threshold",
@@ -114,6 +115,18 @@ class TrainingRun:
     def uses_dev(self) -> bool:
         """Whether training chooses by dev documents."""
         return uses_dev(self.method, self.settings)
+
+    @property
+    def uses_encoder(self) -> bool:
+        """Whether training fine-tunes an encoder, which takes long enough for a plan."""
+        return "encoder" in type(self.settings).model_fields
+
+    def outline(self, corpus: Corpus) -> str:
+        """Return in one line what this training will take, from sizes alone: no encoder is loaded."""
+        sizes = f"{self.method}: {len(corpus):,} documents, {corpus.labels.n_labels:,} labels"
+        from xmtc.core.outlined import Outlined
+
+        return f"{sizes}; {self.settings.outline(corpus)}" if isinstance(self.settings, Outlined) else sizes
 
     def start(self, corpus: Corpus, dev: Corpus | None = None, progress: Progress = SILENT) -> Model:
         """Train, save the model if there is an output folder, and return it."""

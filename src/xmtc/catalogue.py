@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.resources import files
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from xmtc.core.errors import ConfigError, nearest
 from xmtc.core.method import Method
 
 METHODS = ("linear", "knn", "lightxml", "aplc", "mexml", "xbert", "treader")  # packages of methods/, imported when used
+_LONGEST = 140  # characters of a line about a recipe, before its cost
 
 
 def read_settings(
@@ -64,6 +67,41 @@ def list_recipes() -> list[str]:
     """Return the names of all recipes that come with the package, such as "linear/one-tree"."""
     folder = _recipes()
     return [path.relative_to(folder).with_suffix("").as_posix() for path in sorted(folder.rglob("*.toml"))]
+
+
+def describe_recipes() -> list[dict[str, str]]:
+    """Return what each recipe is for and what it costs; reads the files, imports no method.
+
+    Each has a `name`, `about` (the first sentence of the comment at its top), `machine` ("CPU" or "GPU") and `cost`
+    (what decides the time, of the settings that it names). A recipe runs on a CPU if it is for the linear method, or
+    if its name ends in -cpu or -demo; the others have the published sizes, which need a GPU.
+    """
+    return [_describe_recipe(name) for name in list_recipes()]
+
+
+def _describe_recipe(name: str) -> dict[str, str]:
+    path = _recipes() / f"{name}.toml"
+    comment = takewhile(lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines())
+    text = " ".join(line.lstrip("# ").rstrip() for line in comment)
+    about = re.split(r"(?<=[^.][^.])\.(?: |$)|; ", text, maxsplit=1)[0]
+    if len(about) > _LONGEST:  # the part after the colon explains
+        about = about.partition(": ")[0]
+    settings = read_toml(path)
+    encoder, train = settings.get("encoder", {}), settings.get("train", {})
+    costs = {
+        "encoder": Path(str(encoder.get("name", ""))).name,
+        "layers": encoder.get("layers"),
+        "tokens": encoder.get("max_length"),
+        "epochs": train.get("epochs"),
+        "trees": settings.get("tree", {}).get("trees"),
+    }
+    told = [
+        str(value) if key == "encoder" else f"{value} {key.removesuffix('s') if value == 1 else key}"
+        for key, value in costs.items()
+        if value
+    ]
+    on_cpu = settings.get("method") == "linear" or name.endswith(("-cpu", "-demo"))
+    return {"name": name, "about": about, "machine": "CPU" if on_cpu else "GPU", "cost": ", ".join(told)}
 
 
 def open_method(name: str) -> Method[Any]:

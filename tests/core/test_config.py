@@ -47,6 +47,7 @@ def test_settings_do_not_change():
     [
         ({"train": {"epoch": 3}}, r"unknown setting 'train.epoch'. Did you mean 'epochs'\?"),
         ({"extra": {"dept": 3}}, r"unknown setting 'extra.dept'. Did you mean 'depth'\?"),
+        ({"epochs": 1}, r"unknown setting 'epochs'. Did you mean 'train.epochs'\?"),
         ({"zzz": 1}, "unknown setting 'zzz'. Known here: extra, name, train."),
         ({"train": {"epochs": 0}}, "setting 'train.epochs': .*greater than or equal to 1; got 0"),
         ({"train": {"epochs": "many"}}, "setting 'train.epochs': .*; got 'many'"),

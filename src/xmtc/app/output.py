@@ -7,13 +7,13 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from xmtc.core.errors import DataError
 
 
 @contextmanager
-def open_whole(path: str, what: str = "") -> Iterator[IO[str]]:
+def open_whole(path: str, what: str = "", *, binary: bool = False) -> Iterator[IO[Any]]:
     """Open a file that takes its name only when all is written; `what` goes before the path in error messages.
 
     A link stays a link. A pipe or device is written to directly, never replaced.
@@ -22,12 +22,12 @@ def open_whole(path: str, what: str = "") -> Iterator[IO[str]]:
     if target.is_dir():
         raise DataError(f"cannot write {what}to {path}: it is a folder; name a file")
     if is_special(target):
-        with target.open("w", encoding="utf-8") as file:
-            yield file
+        with target.open("wb") if binary else target.open("w", encoding="utf-8") as special:
+            yield special
         return
     partial = target.with_name(f".{target.name}.writing-{os.getpid()}")
     try:
-        file = partial.open("w", encoding="utf-8", errors="replace")
+        file: IO[Any] = partial.open("wb") if binary else partial.open("w", encoding="utf-8", errors="replace")
     except OSError as error:
         raise DataError(f"cannot write {what}to {path}: {error.strerror}") from None
     try:

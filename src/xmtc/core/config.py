@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -78,7 +78,9 @@ def _one_line(cls: type[Settings], error: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         *outer, last = (str(part) for part in first["loc"])
         known = _fields_at(cls, outer)
-        hint = nearest(last, known) or f" Known here: {', '.join(sorted(known))}."
+        elsewhere = [f"{place!r}" for place in _paths(cls) if place.endswith(f".{last}")][:3]
+        hint = f" Did you mean {' or '.join(elsewhere)}?" if elsewhere else nearest(last, known)
+        hint = hint or f" Known here: {', '.join(sorted(known))}."
         return f"unknown setting {path!r}.{hint}"
     if not path:  # a rule over several settings speaks for itself
         return first["msg"].removeprefix("Value error, ")
@@ -87,13 +89,27 @@ def _one_line(cls: type[Settings], error: ValidationError) -> str:
     return f"setting {path!r}: {first['msg']}{hint}; got {first['input']!r}{more}"
 
 
+def _paths(cls: type[BaseModel]) -> Iterator[str]:
+    """Names of all fields, nested ones as `tree.trees`."""
+    for name in cls.model_fields:
+        yield name
+        nested = _nested(cls, name)
+        if nested is not None:
+            yield from (f"{name}.{path}" for path in _paths(nested))
+
+
 def _fields_at(cls: type[BaseModel], path: Iterable[str]) -> list[str]:
     """Names of the fields of the settings nested at `path`."""
     for part in path:
-        field = cls.model_fields.get(part)
-        options = [] if field is None else [field.annotation, *get_args(field.annotation)]
-        nested = [option for option in options if isinstance(option, type) and issubclass(option, BaseModel)]
-        if not nested:
+        nested = _nested(cls, part)
+        if nested is None:
             break
-        cls = nested[0]
+        cls = nested
     return list(cls.model_fields)
+
+
+def _nested(cls: type[BaseModel], name: str) -> type[BaseModel] | None:
+    """The settings that a field holds, or may hold; None if it holds a value."""
+    field = cls.model_fields.get(name)
+    options = [] if field is None else [field.annotation, *get_args(field.annotation)]
+    return next((option for option in options if isinstance(option, type) and issubclass(option, BaseModel)), None)

@@ -13,28 +13,45 @@ from xmtc.data.read import detect, read_corpus, splits
 
 if TYPE_CHECKING:
     from xmtc.data.conversion import convert
-    from xmtc.data.description import Description, SplitFigures, describe, zipf_points
+    from xmtc.data.description import (
+        Description,
+        Hierarchy,
+        SplitFigures,
+        VocabularyFigures,
+        describe,
+        describe_vocabulary,
+        zipf_points,
+    )
     from xmtc.data.gather import DataWarning
     from xmtc.data.layouts import LAYOUTS, read_label_vectors
     from xmtc.data.prediction_input import iter_documents, iter_features
     from xmtc.data.pydocs import build_pydocs
     from xmtc.data.synthetic import build_synthetic
+    from xmtc.data.table_mapping import TableMapping, store_mapping, stored_mapping
+    from xmtc.data.vocabulary import is_vocabulary
 
 __all__ = [
     "LAYOUTS",
     "DataWarning",
     "Description",
+    "Hierarchy",
     "SplitFigures",
+    "TableMapping",
+    "VocabularyFigures",
     "build_pydocs",
     "build_synthetic",
     "convert",
     "describe",
+    "describe_vocabulary",
     "detect",
+    "is_vocabulary",
     "iter_documents",
     "iter_features",
     "read_corpus",
     "read_label_vectors",
     "splits",
+    "store_mapping",
+    "stored_mapping",
     "zipf_points",
 ]
 
@@ -44,13 +61,20 @@ _LAZY = {
     "DataWarning": "xmtc.data.gather",
     "Description": "xmtc.data.description",
     "SplitFigures": "xmtc.data.description",
+    "TableMapping": "xmtc.data.table_mapping",
     "build_pydocs": "xmtc.data.pydocs",
     "build_synthetic": "xmtc.data.synthetic",
     "convert": "xmtc.data.conversion",
+    "Hierarchy": "xmtc.data.description",
+    "VocabularyFigures": "xmtc.data.description",
     "describe": "xmtc.data.description",
+    "describe_vocabulary": "xmtc.data.description",
+    "is_vocabulary": "xmtc.data.vocabulary",
     "iter_documents": "xmtc.data.prediction_input",
     "iter_features": "xmtc.data.prediction_input",
     "read_label_vectors": "xmtc.data.layouts",
+    "store_mapping": "xmtc.data.table_mapping",
+    "stored_mapping": "xmtc.data.table_mapping",
     "zipf_points": "xmtc.data.description",
 }
 

@@ -13,7 +13,9 @@ import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError, nearest
@@ -22,6 +24,7 @@ from xmtc.data.gather import DataWarning
 from xmtc.data.layout import HOLDABLE, Layout
 from xmtc.data.layouts import LAYOUTS
 from xmtc.data.read import read_corpus, splits
+from xmtc.data.table_mapping import TableMapping
 
 
 @dataclass(frozen=True)
@@ -34,18 +37,25 @@ class Converted:
 
 
 def convert(
-    source: str | Path, out: str | Path, to: str, *, labels: str | Path | None = None, language: str | None = None
+    source: str | Path,
+    out: str | Path,
+    to: str,
+    *,
+    labels: str | Path | None = None,
+    language: str | None = None,
+    mapping: TableMapping | Mapping[str, Any] | None = None,
 ) -> Converted:
     """Write a data set to `out`, a new or empty folder, in the layout `to`.
 
     labels: a labels file or SKOS vocabulary with names and parents of labels instead of the source's own. language:
-    which names of a SKOS vocabulary to use. A file becomes the split that its name contains, or else train. What the
-    layout cannot hold is left out, and reported in one `DataWarning`.
+    which names of a SKOS vocabulary to use. mapping: the columns of a table, as `read_corpus` takes them. A file
+    becomes the split that its name contains, or else train. What the layout cannot hold is left out, and reported in
+    one `DataWarning`.
     """
     layout = find_layout(to)
     folder = new_folder(out)
-    read = {split: read_corpus(source, split, labels=labels, language=language) for split in splits(source)}
-    corpora = read or {_split_of(source): read_corpus(source, labels=labels, language=language)}
+    read = partial(read_corpus, source, labels=labels, language=language, mapping=mapping)
+    corpora = {split: read(split) for split in splits(source)} or {_split_of(source): read()}
     lost = _check(corpora, layout, str(source))
     _write(corpora, layout, folder)
     if lost:

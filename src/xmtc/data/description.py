@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xmtc.core.corpus import Corpus
-from xmtc.core.labels import LabelSet
+from xmtc.core.errors import Notice
+from xmtc.core.labels import Concept, LabelSet
 from xmtc.core.metrics import BINS, find_bins
 from xmtc.core.texts import Texts
 from xmtc.data.gather import DataWarning
+from xmtc.data.languages import guess_languages
+from xmtc.data.likeness import count_near, sign
 from xmtc.data.read import detect, read_corpus, splits
+from xmtc.data.table_mapping import TableMapping
+from xmtc.data.vocabulary import read_vocabulary
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,9 @@ class SplitFigures:
     duplicate_texts: int | None  # beyond the first of each
     unseen_labels: int | None  # that occur here, but not in train
     texts_in_train: int | None  # documents whose text is also a train document's
+    near_train: int | None  # documents that are near-duplicates of a train document; of a sample, if there are many
+    languages: dict[str, float] | None  # language → share of documents, guessed
+    named_labels: int  # that occur, and have a name other than their id
 
 
 @dataclass(frozen=True)
@@ -52,9 +62,37 @@ class Description:
     bins: dict[str, int]  # labels with few, medium and many documents
     zipf: list[tuple[int, int]]  # (rank, documents of the label of that rank), ranks spaced by ratio
     hierarchy: Hierarchy | None
+    vocabulary: int  # concepts of the labels file or vocabulary
+    covered: float  # share of the labels that occur, which the vocabulary describes
 
 
-def describe(path: str | Path) -> Description:
+@dataclass(frozen=True)
+class VocabularyFigures:
+    """Figures of a labels file or vocabulary alone."""
+
+    concepts: int
+    named: int  # with a name other than their id
+    alternatives: int  # concepts with other names
+    descriptions: int  # concepts with a description
+    retired: int
+    hierarchy: Hierarchy | None
+
+
+def describe_vocabulary(path: str | Path, language: str | None = None) -> VocabularyFigures:
+    """Read a labels file or a SKOS vocabulary, and return its figures."""
+    known = read_vocabulary(path, language)
+    concepts = known.concepts
+    return VocabularyFigures(
+        concepts=len(concepts),
+        named=sum(bool(concept.name) and concept.name != concept.id for concept in concepts),
+        alternatives=sum(bool(concept.alternatives) for concept in concepts),
+        descriptions=sum(bool(concept.description) for concept in concepts),
+        retired=len(known.retired),
+        hierarchy=_hierarchy(LabelSet.build((), concepts)),
+    )
+
+
+def describe(path: str | Path, mapping: TableMapping | Mapping[str, Any] | None = None) -> Description:
     """Read every split of a data set, one at a time, and return its figures.
 
     They count what `read_corpus` warns of, so nothing is warned of here.
@@ -65,7 +103,8 @@ def describe(path: str | Path) -> Description:
     for split in splits(path) or [Path(path).name]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)
-            corpus = read_corpus(path, split)
+            warnings.simplefilter("ignore", Notice)
+            corpus = read_corpus(path, split, mapping=mapping)
         texts = None if corpus.texts is None else _count_words(corpus.texts)
         figures[split] = _figures(corpus, texts, label_sets[0] if "train" in figures else None, train_texts)
         label_sets.append(corpus.labels)
@@ -73,7 +112,18 @@ def describe(path: str | Path) -> Description:
             train_texts = texts
     labels = label_sets[0]
     counts = np.sort(labels.counts[labels.counts > 0])[::-1]
-    return Description(detect(path), figures, _bins(counts), zipf_points(counts), _hierarchy(labels))
+    used = labels.n_labels
+    plain = [Concept(id, name=id) for id in labels.ids]
+    described = [concept != bare for concept, bare in zip(labels.concepts(), plain, strict=True)]
+    return Description(
+        detect(path, mapping),
+        figures,
+        _bins(counts),
+        zipf_points(counts),
+        _hierarchy(labels),
+        vocabulary=sum(described),
+        covered=sum(described[:used]) / max(1, used),
+    )
 
 
 @dataclass(frozen=True)
@@ -82,13 +132,14 @@ class TextFigures:
 
     hashes: NDArray[np.int64]
     words: NDArray[np.int64]
+    signatures: NDArray[np.uint64]
 
 
 def _count_words(texts: Texts) -> TextFigures:
     found = np.empty((2, len(texts)), dtype=np.int64)
     for i, text in enumerate(texts):
         found[:, i] = hash(text), len(text.split())
-    return TextFigures(*found)
+    return TextFigures(found[0], found[1], sign(texts))
 
 
 def _figures(
@@ -111,6 +162,11 @@ def _figures(
         texts_in_train=(
             None if texts is None or train_texts is None else int(np.isin(texts.hashes, train_texts.hashes).sum())
         ),
+        near_train=(
+            None if texts is None or train_texts is None else count_near(texts.signatures, train_texts.signatures)
+        ),
+        languages=None if corpus.texts is None else guess_languages(corpus.texts),
+        named_labels=sum(corpus.labels.names[i] != corpus.labels.ids[i] for i in range(corpus.labels.n_labels)),
     )
 
 

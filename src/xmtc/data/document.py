@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from xmtc.data.fields import Mistake, as_id, as_ids, json_objects, kind, require, write_json_objects
+from xmtc.data.fields import Mistake, as_id, as_ids, json_objects, kind, write_json_objects
 from xmtc.data.files import open_lines
+from xmtc.data.table_mapping import DEFAULT, Columns, TableMapping, find_columns, join_texts
 
 
 class Document(NamedTuple):
@@ -23,24 +24,39 @@ def make_document(id: object, text: object, labels: object, mistake: Mistake) ->
     if not isinstance(text, str):
         raise mistake(f"'text' must be a string, got {kind(text)}; write \"\" for an empty text")
     if not isinstance(labels, list):
-        raise mistake(f"'labels' must be a list of strings, got {kind(labels)}; write [] for none")
+        advice = "write [] for none" if not isinstance(labels, str) else "write a list, or give --label-separator"
+        raise mistake(f"'labels' must be a list of strings, got {kind(labels)}; {advice}")
     return Document(None if id is None else as_id(id, "id", mistake), text, as_ids(labels, "labels", mistake))
 
 
-def parse_jsonl(lines: Iterable[str], mistake: Mistake, labelled: bool = True) -> Iterator[Document]:
-    """Parse `{"id"?, "text", "labels"}` lines; ignore other keys and blank lines.
+def parse_jsonl(
+    lines: Iterable[str], mistake: Mistake, labelled: bool = True, mapping: TableMapping = DEFAULT
+) -> Iterator[Document]:
+    """Parse `{"id"?, "text", "labels"}` lines, or those with the mapping's keys; ignore other keys and blank lines.
 
-    With `labelled=False`, for prediction, `labels` may be missing and is not looked at.
+    With `labelled=False`, for prediction, `labels` may be missing and is not looked at. Of several keys of the text,
+    some may be missing in an object, but not all.
     """
+    columns: Columns | None = None
     for fields in json_objects(lines, mistake):
-        require(("text", "labels") if labelled else ("text",), fields, "key", mistake)
-        yield make_document(fields.get("id"), fields["text"], fields["labels"] if labelled else [], mistake)
+        if columns is None or not _has(columns, fields):
+            columns = find_columns(mapping, fields, "key", labelled, mistake)
+        text = join_texts([fields.get(name) for name in columns.text], mistake)
+        labels = [] if columns.labels is None else fields[columns.labels]
+        if isinstance(labels, str) and mapping.label_separator is not None:
+            labels = [label.strip() for label in labels.split(mapping.label_separator) if label.strip()]
+        yield make_document(fields.get(columns.id or mapping.id or "id"), text, labels, mistake)
 
 
-def read_jsonl(path: Path, labelled: bool = True) -> Iterator[Document]:
+def _has(columns: Columns, fields: Mapping[str, object]) -> bool:
+    """Whether an object has what must be there."""
+    return any(name in fields for name in columns.text) and (columns.labels is None or columns.labels in fields)
+
+
+def read_jsonl(path: Path, labelled: bool = True, mapping: TableMapping = DEFAULT) -> Iterator[Document]:
     """Stream the documents of a .jsonl file, as `parse_jsonl` does."""
-    lines = open_lines(path)
-    return parse_jsonl(lines, lines.mistake, labelled)
+    lines = open_lines(path, mapping.encoding or "utf-8")
+    return parse_jsonl(lines, lines.mistake, labelled, mapping)
 
 
 def write_jsonl(path: Path, documents: Iterable[Document]) -> None:

@@ -78,6 +78,15 @@ def as_id(value: object, key: str, mistake: Mistake) -> str:
     raise mistake(f"{key!r} must hold strings or whole numbers, got {got}; mend the value or leave it out")
 
 
+def as_text(value: object, mistake: Mistake) -> str:
+    """Return a part of a text: a string, a number as its string, empty for none; raise for anything else."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    raise mistake(f"a text must be a string, got {kind(value)}; mend the value, or choose other columns with --text")
+
+
 def kind(value: object) -> str:
     """Return the name of a value's type in JSON's words."""
     return "null" if value is None else _NOUNS.get(type(value), type(value).__name__)

@@ -7,13 +7,14 @@ most one line, or one chunk of lines, is in memory at a time. A file is written 
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from xmtc.core.errors import DataError
 
@@ -41,7 +42,7 @@ def find_file(folder: Path, *names: str) -> Path | None:
 class Lines:
     """Iterate once over the lines of a stream, as strings without their end; `number` is that of the current line."""
 
-    def __init__(self, name: str, stream: IO[bytes] | gzip.GzipFile, *, close: bool = False) -> None:
+    def __init__(self, name: str, stream: IO[bytes] | io.RawIOBase | gzip.GzipFile, *, close: bool = False) -> None:
         self.name = name
         self.number = 0
         self._stream = stream
@@ -58,7 +59,8 @@ class Lines:
                 except UnicodeDecodeError as error:
                     byte = raw[error.start]
                     raise self.mistake(
-                        f"byte {error.start + 1} of the line (0x{byte:02x}) is not UTF-8; convert the file to UTF-8"
+                        f"byte {error.start + 1} of the line (0x{byte:02x}) is not UTF-8; convert the file to UTF-8, "
+                        "or, if it is a table, give --encoding"
                     ) from None
                 yield line.removesuffix("\n").removesuffix("\r")
 
@@ -100,13 +102,38 @@ class Lines:
             raise DataError(f"cannot read {self.name}: {error.strerror or error}") from None
 
 
-def open_lines(path: Path) -> Lines:
+def open_lines(path: Path, encoding: str = "utf-8") -> Lines:
     """Open a file for reading by lines; unpack it if its name ends in .gz."""
+    stream = open_binary(path)
+    if encoding != "utf-8":
+        return Lines(str(path), _Recoded(stream, encoding), close=True)
+    return Lines(str(path), stream, close=True)
+
+
+def open_binary(path: Path) -> IO[bytes] | gzip.GzipFile:
+    """Open a file for reading bytes; unpack it if its name ends in .gz."""
     try:
-        stream = gzip.open(path) if path.suffix == ".gz" else open(path, "rb", buffering=_BUFFER)  # noqa: SIM115
+        return gzip.open(path) if path.suffix == ".gz" else open(path, "rb", buffering=_BUFFER)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
-    return Lines(str(path), stream, close=True)
+
+
+class _Recoded(io.RawIOBase):
+    """The lines of a stream in another encoding, as UTF-8."""
+
+    def __init__(self, stream: IO[bytes] | gzip.GzipFile, encoding: str) -> None:
+        self._encoding = encoding
+        self._text = io.TextIOWrapper(cast(IO[bytes], stream), encoding, newline="\n")
+
+    def readline(self, size: int | None = -1) -> bytes:
+        try:
+            return self._text.readline().encode()
+        except UnicodeError:
+            raise OSError(None, f"it is not {self._encoding}; give its encoding with --encoding") from None
+
+    def close(self) -> None:
+        self._text.close()
+        super().close()
 
 
 def read_bytes(path: Path) -> bytes:

@@ -19,6 +19,7 @@ from xmtc.core.errors import DataError
 from xmtc.core.labels import Concept, LabelSet
 from xmtc.core.texts import Texts, TextsBuilder
 from xmtc.data.document import Document
+from xmtc.data.table_mapping import TableMapping
 from xmtc.data.vocabulary import NOTHING, Described
 
 
@@ -75,6 +76,17 @@ def gather_file(files: tuple[Path, ...], known: Described, *, read: Callable[[Pa
     """Make a corpus of a split that is one file, of whose documents `read` gives one after the other."""
     (path,) = files
     return gather(read(path), str(path), known=known)
+
+
+def gather_mapped(
+    files: tuple[Path, ...],
+    known: Described,
+    mapping: TableMapping,
+    *,
+    read: Callable[[Path, bool, TableMapping], Iterable[Document]],
+) -> Corpus:
+    """Make a corpus of a split that is one table, whose columns the mapping names."""
+    return gather_file(files, known, read=lambda path: read(path, True, mapping))
 
 
 def gather_features(

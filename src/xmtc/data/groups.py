@@ -13,15 +13,19 @@ from xmtc.core.errors import DataError
 from xmtc.data.fields import Mistake, as_id, json_objects, require
 from xmtc.data.files import open_lines, suffix
 from xmtc.data.layout import Files
-from xmtc.data.tables import iter_fields
+from xmtc.data.table_mapping import DEFAULT, TableMapping
+from xmtc.data.tables import open_table
 
 
-def read_groups(files: Files, field: str) -> list[str]:
-    """Return the group of each document; a document without one is a group of its own."""
+def read_groups(files: Files, field: str, mapping: TableMapping | None = None) -> list[str]:
+    """Return the group of each document; a document without one is a group of its own.
+
+    mapping: how tables are written; None guesses, as reading the documents does.
+    """
     found: list[str] = []
     n_without = 0
     for path in files:
-        for value, mistake in _values(path, field):
+        for value, mistake in _values(path, field, mapping or DEFAULT):
             if value is None or value == "":
                 n_without += 1
                 found.append(f"\0{n_without}")  # a name that no file holds
@@ -32,28 +36,16 @@ def read_groups(files: Files, field: str) -> list[str]:
     return found
 
 
-def _values(path: Path, field: str) -> Iterator[tuple[object, Mistake]]:
+def _values(path: Path, field: str, mapping: TableMapping) -> Iterator[tuple[object, Mistake]]:
     """The value of each document, None where it has none, and how to report it."""
-    ending = suffix(path)
     if not path.is_file():
         raise DataError(f"{path} is not a local file; download the data set to read groups from it")
-    if ending in (".jsonl", ".json"):
+    if suffix(path) in (".jsonl", ".json"):
         lines = open_lines(path)
         yield from ((fields.get(field), lines.mistake) for fields in json_objects(lines, lines.mistake))
-    elif ending in (".csv", ".tsv"):
-        rows = iter_fields(path, quoted=ending == ".csv")
-        header, mistake = next(rows)
-        require((field,), header, "column", mistake)
-        place = header.index(field)
-        yield from ((row[place], mistake) for row, mistake in rows)
-    elif ending == ".parquet":
-        import pyarrow.parquet  # there, since the documents are read
-
-        def wrong(reason: str) -> DataError:
-            return DataError(f"{path}: {reason}")
-
-        require((field,), pyarrow.parquet.read_schema(path).names, "column", wrong)
-        column = pyarrow.parquet.read_table(path, columns=[field])[field]
-        yield from ((value, wrong) for value in column.to_pylist())
-    else:
+        return
+    table = open_table(path, mapping)
+    if table is None:
         raise DataError(f"{path}: only JSON lines and tables have fields to group by; leave --group out")
+    require((field,), table.names, "column", table.mistake)
+    yield from ((row.values[0], row.mistake) for row in table.read([field]))

@@ -24,12 +24,13 @@ from xmtc.data.document import Document, read_jsonl
 from xmtc.data.files import suffix
 from xmtc.data.gather import gather
 from xmtc.data.layout import Files, Layout
+from xmtc.data.table_mapping import DEFAULT, TableMapping
 from xmtc.data.tables import read_table
 from xmtc.data.vocabulary import FILE_NAMES, NOTHING, Described, read_vocabulary
 
 PREFIX = "hf:"
 _PATIENCE = 10.0  # seconds that the hub may take to list the files of a data set
-_READERS: dict[str, Callable[[Path], Iterator[Document]]] = {
+_READERS: dict[str, Callable[[Path, bool, TableMapping], Iterator[Document]]] = {
     ".parquet": read_table,
     ".jsonl": read_jsonl,
     ".json": read_jsonl,
@@ -65,16 +66,26 @@ def open_repository(source: str) -> tuple[Layout, Mapping[str, Files]]:
     beside = {str(PurePosixPath(part, name)) for name in FILE_NAMES}
     vocabulary = next((file for file in repository.files if file.removesuffix(".gz") in beside), None)
     read = partial(_read, repository=repository, vocabulary=vocabulary)
-    return Layout("hf", lambda path: {}, read), {split: splits[split] for split in _WORDS if split in splits}
+    return Layout("hf", lambda path: {}, read, read_mapped=read), {
+        split: splits[split] for split in _WORDS if split in splits
+    }
 
 
-def _read(files: Files, known: Described, repository: Repository, vocabulary: str | None) -> Corpus:
+def _read(
+    files: Files,
+    known: Described,
+    mapping: TableMapping = DEFAULT,
+    *,
+    repository: Repository,
+    vocabulary: str | None,
+) -> Corpus:
     """Download the files of one split, and read them one after the other."""
     paths = [_download(repository, file.as_posix()) for file in files]
     if known is NOTHING and vocabulary is not None:
         known = read_vocabulary(_download(repository, vocabulary))
-    documents = chain.from_iterable(map(_READERS[suffix(paths[0])], paths))
-    return gather(documents, repository.source, known=known, concepts=_class_names(paths[0]))
+    read = _READERS[suffix(paths[0])]
+    documents = chain.from_iterable(read(path, True, mapping) for path in paths)
+    return gather(documents, repository.source, known=known, concepts=_class_names(paths[0], mapping.labels))
 
 
 def _find_splits(files: list[str], part: str, source: str) -> dict[str, Files]:
@@ -122,7 +133,7 @@ def _shown(names: list[str]) -> str:
     return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
 
 
-def _class_names(path: Path) -> list[Concept]:
+def _class_names(path: Path, labels: str) -> list[Concept]:
     """Return the names of labels that are numbers, which the hub's own writer puts into a Parquet file's header."""
     if suffix(path) != ".parquet":
         return []
@@ -130,7 +141,7 @@ def _class_names(path: Path) -> list[Concept]:
 
     try:
         noted = json.loads((pyarrow.parquet.read_schema(path).metadata or {}).get(b"huggingface", b"{}"))
-        feature = noted["info"]["features"]["labels"]
+        feature = noted["info"]["features"][labels]
         feature = feature[0] if isinstance(feature, list) else feature
         names = feature.get("feature", feature)["names"]
         return [Concept(str(i), str(name)) for i, name in enumerate(names)]

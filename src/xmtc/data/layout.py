@@ -9,6 +9,7 @@ from pathlib import Path
 
 from xmtc.core.corpus import Corpus
 from xmtc.data.files import find_file, suffix
+from xmtc.data.table_mapping import TableMapping
 from xmtc.data.vocabulary import Described
 
 SPLITS = ("train", "dev", "test")
@@ -54,6 +55,7 @@ class Layout:
     takes: frozenset[str] = TEXTS  # documents must come as one of these
     needed: Needed = field(default_factory=dict)  # of a split in several files: lets an error name the missing one
     vocabulary_beside: bool = False  # a file alone takes the names of its labels from a vocabulary in its folder
+    read_mapped: Callable[[Files, Described, TableMapping], Corpus] | None = None  # `read`, with columns chosen
 
 
 def layout_of_files(

@@ -14,6 +14,7 @@ from xmtc.core.errors import DataError
 from xmtc.data.document import Document, parse_jsonl, read_jsonl
 from xmtc.data.files import Lines, open_lines, suffix
 from xmtc.data.svmlight import iter_rows, read_header
+from xmtc.data.table_mapping import DEFAULT, TableMapping
 from xmtc.data.tables import ENDINGS, read_table
 
 _MOST_CHARACTERS = 1 << 25  # of a batch, whatever its number of documents
@@ -26,17 +27,19 @@ class Batch(NamedTuple):
     texts: list[str]
 
 
-def iter_documents(source: str | Path | IO[bytes], batch: int = 1024) -> Iterator[Batch]:
+def iter_documents(
+    source: str | Path | IO[bytes], batch: int = 1024, mapping: TableMapping | None = None
+) -> Iterator[Batch]:
     """Stream the documents of a file, in order, at most `batch` at a time.
 
-    .txt holds one text per line; .jsonl objects with `text` and optional `id`; .csv, .tsv and .parquet the same as
-    columns; .gz is unpacked. "-" (standard input) or a binary stream holds JSON objects if its first line that is not
-    empty begins with "{", else one text per line.
+    .txt holds one text per line; .jsonl objects with `text` and optional `id`; tables (.csv, .tsv, .parquet, .xlsx,
+    .sqlite) the same as columns, or those that the mapping names; .gz is unpacked. "-" (standard input) or a binary
+    stream holds JSON objects if its first line that is not empty begins with "{", else one text per line.
     """
     ids: list[str] = []
     texts: list[str] = []
     characters = 0
-    for number, document in enumerate(_read(source)):
+    for number, document in enumerate(_read(source, mapping or DEFAULT)):
         ids.append(str(number) if document.id is None else document.id)
         texts.append(document.text)
         characters += len(document.text)
@@ -63,29 +66,32 @@ def iter_features(path: str | Path, n_features: int, batch: int = 1024) -> Itera
             yield X[start : start + batch]
 
 
-def _read(source: str | Path | IO[bytes]) -> Iterator[Document]:
+def _read(source: str | Path | IO[bytes], mapping: TableMapping) -> Iterator[Document]:
     if not isinstance(source, str | Path):
-        return _parse_stream(Lines("the input", source))
+        return _parse_stream(Lines("the input", source), mapping)
     if str(source) == "-":
-        return _parse_stream(Lines("standard input", sys.stdin.buffer))
+        return _parse_stream(Lines("standard input", sys.stdin.buffer), mapping)
     path = Path(source)
     ending = suffix(path)
     if ending == ".txt":
         return _parse_texts(open_lines(path))
     if ending == ".jsonl":
-        return read_jsonl(path, labelled=False)
+        return read_jsonl(path, labelled=False, mapping=mapping)
     if ending in ENDINGS:
-        return read_table(path, labelled=False)
-    raise DataError(f"cannot tell the format of {path}; name it .txt (one text a line), .jsonl, .csv, .tsv or .parquet")
+        return read_table(path, labelled=False, mapping=mapping)
+    raise DataError(
+        f"cannot tell the format of {path}; name it .txt (one text a line), .jsonl, .csv, .tsv, .parquet, .xlsx or "
+        ".sqlite"
+    )
 
 
-def _parse_stream(lines: Lines) -> Iterator[Document]:
+def _parse_stream(lines: Lines, mapping: TableMapping) -> Iterator[Document]:
     rest = iter(lines)
     n_blank = 0
     for line in rest:
         if line and not line.isspace():
             if line.lstrip().startswith("{"):
-                return parse_jsonl(chain([line], rest), lines.mistake, labelled=False)
+                return parse_jsonl(chain([line], rest), lines.mistake, labelled=False, mapping=mapping)
             return _parse_texts(chain(repeat("", n_blank), [line], rest))
         n_blank += 1
     return _parse_texts(repeat("", n_blank))

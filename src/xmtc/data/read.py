@@ -12,9 +12,11 @@ from xmtc.core.errors import DataError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from xmtc.core.corpus import Corpus
     from xmtc.data.layout import Files, Layout
+    from xmtc.data.table_mapping import TableMapping
     from xmtc.data.vocabulary import Described
 
 
@@ -25,6 +27,7 @@ def read_corpus(
     labels: str | Path | None = None,
     language: str | None = None,
     group: str | None = None,
+    mapping: TableMapping | Mapping[str, Any] | None = None,
 ) -> Corpus:
     """Read one split of a data set.
 
@@ -33,30 +36,36 @@ def read_corpus(
     parents of labels instead of the folder's own. language: which names of a SKOS vocabulary to use, such as "de".
     group: a field of JSON lines or a column of tables, such as "source"; documents of one value are never on both sides
     when a part of the corpus is held out.
+    mapping: the columns of a table, and how its file is written, such as {"text": ["title", "description"], "labels":
+    "categories", "id": "sku", "label_separator": "|", "delimiter": ";", "encoding": "cp1252", "table": "Sheet1"}.
 
     Documents without labels, empty texts and duplicate ids are kept, and reported in one `DataWarning`. Raises
     `DataError` with file, line and reason if the data cannot be used.
     """
     from xmtc.data.layout import FILE, find_lacking
 
-    layout, found = _find(path)
+    layout, found, columns = _find_mapped(path, mapping)
     files = found.get(FILE) or found.get(split)
     if files is None:
         needed = {split: layout.needed[split]} if split in layout.needed else {}
         lacking = find_lacking(Path(path), needed)
         hint = f" It holds {lacking}: add that." if lacking else nearest(split, found)
         raise DataError(f"{path} has no split {split!r}; it has {', '.join(found)}.{hint}")
-    corpus = layout.read(files, _read_known(path, layout, labels, language))
+    known = _read_known(path, layout, labels, language)
+    if columns is None or layout.read_mapped is None:
+        corpus = layout.read(files, known)
+    else:
+        corpus = layout.read_mapped(files, known, columns)
     if group is None:
         return corpus
     from xmtc.data.groups import read_groups
 
-    return corpus.grouped(read_groups(files, group))
+    return corpus.grouped(read_groups(files, group, columns))
 
 
-def detect(path: str | Path) -> str:
+def detect(path: str | Path, mapping: TableMapping | Mapping[str, Any] | None = None) -> str:
     """Return the name of the layout of a file, a folder or a data set of the hub, such as "native"."""
-    return _find(path)[0].name
+    return _find_mapped(path, mapping)[0].name
 
 
 def splits(path: str | Path) -> list[str]:
@@ -83,8 +92,27 @@ def _read_known(path: str | Path, layout: Layout, labels: str | Path | None, lan
     return NOTHING if vocabulary is None else read_vocabulary(vocabulary, language)
 
 
-def _find(source: str | Path) -> tuple[Layout, Mapping[str, Files]]:
-    """Return the first layout that recognises the data, and the files of each split."""
+def _find_mapped(
+    path: str | Path, mapping: TableMapping | Mapping[str, Any] | None
+) -> tuple[Layout, Mapping[str, Files], TableMapping | None]:
+    """Return the layout, the files of each split, and the columns to read; named columns need a table."""
+    if not mapping:
+        return *_find(path), None
+    from xmtc.data.table_mapping import StoredMapping, as_mapping
+
+    columns = as_mapping(mapping)
+    named = bool(columns.model_fields_set) and not isinstance(columns, StoredMapping)
+    layout, found = _find(path, mapped=named)
+    if named and layout.read_mapped is None:
+        raise DataError(
+            f"{path} has the {layout.name} layout, which has no columns to choose; "
+            "leave out --text, --labels and the other options of tables"
+        )
+    return layout, found, columns
+
+
+def _find(source: str | Path, mapped: bool = False) -> tuple[Layout, Mapping[str, Files]]:
+    """Return the first layout that recognises the data, and the files of each split; with `mapped`, tables first."""
     from xmtc.data.hub import is_hub_name, open_repository
     from xmtc.data.layouts import LAYOUTS
 
@@ -92,7 +120,7 @@ def _find(source: str | Path) -> tuple[Layout, Mapping[str, Files]]:
         return open_repository(str(source))
     path = Path(source)
     try:
-        for entry in LAYOUTS if path.exists() else ():
+        for entry in sorted(LAYOUTS, key=lambda entry: mapped and not entry.mapped) if path.exists() else ():
             layout = entry.open()
             found = layout.find(path)
             if found:
@@ -121,10 +149,10 @@ def _explain_unknown(path: Path) -> str:
     if is_skos(path) and path.exists():
         return (
             f"{path} is a vocabulary, and holds no documents; put it into their folder as labels{suffix(path)}, "
-            "or name it with --labels in xmtc data convert"
+            "or name it with --vocabulary in xmtc data convert"
         )
     if path.exists():
-        known = ".jsonl, .csv, .tsv, .parquet or .txt (XML Repository, LibMultiLabel)"
+        known = ".jsonl, .csv, .tsv, .parquet, .xlsx, .sqlite or .txt (XML Repository, LibMultiLabel)"
         return f"{path} has no known format; name it {known}"
     beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
     return f"{path} does not exist.{nearest(path.name, beside) or ' Check the path.'}"

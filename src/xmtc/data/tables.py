@@ -1,59 +1,88 @@
-"""CSV, TSV and Parquet files with the columns `text` and `labels`, and optional `id` ↔ documents. Knows no corpora.
+"""Tables (CSV, TSV, Parquet, Excel, SQLite) and JSON lines with mapped keys ↔ documents. Knows no corpora.
 
-Other columns are ignored. CSV fields may be quoted and then hold line breaks; TSV has no quoting, and one line is one
-row.
+A `TableMapping` names the columns; without one they are `text` and `labels`, and `id` if there is one. Other columns
+are ignored.
 
 Labels in a cell: a cell that begins with `[` is a JSON list of strings. Any other cell holds labels separated by one
 character, the same in the whole file: the first of `|`, `;` and `,` that occurs in any such cell. So labels may hold
-spaces, and, where `|` or `;` separates them, commas. Spaces around a label are dropped; an empty cell has no labels.
-Parquet may also hold real lists of strings or whole numbers, which are taken as they are.
+spaces, and, where `|` or `;` separates them, commas. If the mapping names a separator, every cell is split at it.
+Spaces around a label are dropped; an empty cell has no labels. Parquet may also hold real lists of strings or whole
+numbers, which are taken as they are. What was guessed is reported in one `Notice`.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from io import TextIOWrapper
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from xmtc.core.errors import DataError
+from xmtc.core.errors import DataError, Notice
+from xmtc.data.delimited import open_delimited
 from xmtc.data.document import Document, make_document
-from xmtc.data.fields import Mistake, require
-from xmtc.data.files import one_line, open_lines, open_whole, suffix, write_lines
+from xmtc.data.excel import open_excel
+from xmtc.data.fields import Mistake
+from xmtc.data.files import one_line, open_whole, suffix, write_lines
+from xmtc.data.sqlite import ENDINGS as SQLITE_ENDINGS
+from xmtc.data.sqlite import open_sqlite
+from xmtc.data.table import Row, Table, refuse
+from xmtc.data.table_mapping import DEFAULT, TableMapping, find_columns, join_texts
 
 SEPARATORS = ("|", ";", ",")
 _COLUMNS = ("id", "text", "labels")
 _RECORD_BATCH = 1024  # rows of Parquet in memory
+_SAMPLE = 20  # rows by which an error proposes columns
 
 
-class Record(NamedTuple):
-    """One row of a table as its file holds it, with its place; columns that were not asked for are None."""
+def read_table(path: Path, labelled: bool = True, mapping: TableMapping = DEFAULT) -> Iterator[Document]:
+    """Stream the documents of a table; with `labelled=False` labels may be missing."""
+    table = open_table(path, mapping)
+    if table is None or not table.names:
+        return
+    sample = _sample(table)
+    columns = find_columns(mapping, table.names, "column", labelled, table.mistake, sample)
+    separator, guessed = mapping.label_separator, dict(table.guessed)
+    if columns.labels is not None and separator is None:
+        found = _find_separator(table.read([columns.labels]))
+        separator = found or SEPARATORS[0]
+        if found:
+            guessed["--label-separator"] = f"labels separated by {found!r}"
+    wanted = [*columns.text, *(name for name in (columns.labels, columns.id) if name is not None)]
+    n_texts = len(columns.text)
+    for values, mistake in table.read(wanted):
+        text = join_texts(values[:n_texts], mistake)
+        labels: object = [] if columns.labels is None else values[n_texts]
+        id = None if columns.id is None or values[-1] == "" else values[-1]
+        if isinstance(labels, str):
+            labels = split_cell(labels, separator or "", mistake, as_json=mapping.label_separator is None)
+        elif isinstance(labels, int) and not isinstance(labels, bool):
+            labels = [labels]
+        yield make_document(id, text, labels, mistake)
+    if guessed:  # last, so that a mistake in the file stays the only line
+        told = f"{path}: {', '.join(guessed.values())}; change that with {', '.join(guessed)}"
+        warnings.warn(told, Notice, stacklevel=2)
 
-    id: object
-    text: object
-    labels: object
-    mistake: Mistake
+
+def open_table(path: Path, mapping: TableMapping = DEFAULT) -> Table | None:
+    """Open a file as a table, by its ending; return None for other files."""
+    opener = _OPEN.get(suffix(path))
+    return None if opener is None else opener(path, mapping)
 
 
-def read_table(path: Path, labelled: bool = True) -> Iterator[Document]:
-    """Stream the documents of a .csv, .tsv or .parquet file; with `labelled=False` labels may be missing."""
-    records = _RECORDS[suffix(path)]
-    separator = _find_separator(records(path, ("labels",))) if labelled else ""
-    for id, text, labels, mistake in records(path, ("text", "labels") if labelled else ("text",)):
-        if not labelled:
-            labels = []
-        elif isinstance(labels, str):
-            labels = split_cell(labels, separator, mistake)
-        yield make_document(None if id == "" else id, text, labels, mistake)
+def _sample(table: Table) -> Iterator[Sequence[object]]:
+    """Read the first rows when they are asked for: only an error does."""
+    for row in islice(table.read(table.names), _SAMPLE):
+        yield row.values
 
 
-def split_cell(cell: str, separator: str, mistake: Mistake) -> list[Any]:
+def split_cell(cell: str, separator: str, mistake: Mistake, as_json: bool = True) -> list[Any]:
     """Return the labels in a cell; see the top of this file."""
-    if not cell.lstrip().startswith("["):
+    if not as_json or not cell.lstrip().startswith("["):
         return [label.strip() for label in cell.split(separator) if label.strip()]
     try:
         labels = json.loads(cell)
@@ -61,91 +90,61 @@ def split_cell(cell: str, separator: str, mistake: Mistake) -> list[Any]:
         labels = None
     if not isinstance(labels, list):
         raise mistake(
-            "the labels begin with '[' but are not a JSON list; write them with json.dumps, or separate them by '|'"
+            "the labels begin with '[' but are not a JSON list; write them with json.dumps, or separate them by '|' "
+            "and give --label-separator"
         )
     return labels
 
 
-def _find_separator(records: Iterable[Record]) -> str:
+def _find_separator(rows: Iterable[Row]) -> str | None:
     found: set[str] = set()
-    for record in records:
-        if isinstance(record.labels, list):  # real lists need no separator
+    for (cell,), _ in rows:
+        if isinstance(cell, list):  # real lists need no separator
             break
-        if isinstance(record.labels, str) and not record.labels.lstrip().startswith("["):
-            found.update(separator for separator in SEPARATORS if separator in record.labels)
+        if isinstance(cell, str) and not cell.lstrip().startswith("["):
+            found.update(separator for separator in SEPARATORS if separator in cell)
             if SEPARATORS[0] in found:
                 break
-    return min(found, key=SEPARATORS.index, default=SEPARATORS[0])
+    return min(found, key=SEPARATORS.index, default=None)
 
 
-def _text_records(path: Path, columns: tuple[str, ...], *, quoted: bool) -> Iterator[Record]:
-    """Stream a CSV (quoted) or TSV file."""
-    rows = iter_fields(path, quoted)
-    header, mistake = next(rows, ([], None))
-    if mistake is not None:
-        require(columns, header, "column", mistake)
-    places = [header.index(name) if name in header else -1 for name in _COLUMNS]
-    for row, mistake in rows:
-        id, text, labels = (row[place] if place >= 0 else None for place in places)
-        yield Record(id, text, labels, mistake)
-
-
-def iter_fields(path: Path, quoted: bool) -> Iterator[tuple[list[str], Mistake]]:
-    """Stream the header and then the rows of a CSV (quoted) or TSV file, with their places; all are equally long."""
-    csv.field_size_limit(2**31 - 1)  # the module's limit of 128 KiB would refuse long texts
-    lines = open_lines(path)
-    rows = csv.reader((f"{line}\n" for line in lines), strict=True) if quoted else (line.split("\t") for line in lines)
-    header: list[str] = []
-    while True:
-        first = lines.number + 1  # a quoted field may hold line breaks: errors name the line where its row begins
-        mistake = partial(lines.mistake, line=first)
-        try:
-            row = next(rows, None)
-        except csv.Error as error:
-            raise mistake(f"malformed CSV ({error}); check the quotes of this row") from None
-        if row is None:
-            return
-        if not row or (row == [""] and len(header) != 1):
-            continue  # a blank line is no row, unless the text is all there is
-        header = header or row
-        if len(row) != len(header):
-            raise mistake(f"{len(row)} fields, but the header has {len(header)}; check for stray or missing separators")
-        yield row, mistake
-
-
-def _parquet_records(path: Path, columns: tuple[str, ...]) -> Iterator[Record]:
-    """Stream a Parquet file by record batches."""
+def _open_parquet(path: Path, mapping: TableMapping) -> Table:
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
         raise DataError(f"reading {path} needs pyarrow; install it with: pip install 'xmtc[parquet]'") from None
     try:
+        names = pyarrow.parquet.read_schema(path).names
+    except (pyarrow.ArrowException, OSError) as error:
+        raise DataError(f"cannot read {path} as Parquet: {str(error).splitlines()[0]}") from None
+    return Table(names, partial(refuse, str(path), None), partial(_read_parquet, path))
+
+
+def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
+    """Stream a Parquet file by record batches."""
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
         with pyarrow.parquet.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            require(columns, names, "column", lambda reason: DataError(f"{path}: {reason}"))
-            wanted = [name for name in ("id", *columns) if name in names]
             number = 0
-            for batch in file.iter_batches(batch_size=_RECORD_BATCH, columns=wanted):
-                values = [batch[name].to_pylist() if name in wanted else None for name in _COLUMNS]
-                for i in range(batch.num_rows):
+            for batch in file.iter_batches(batch_size=_RECORD_BATCH, columns=list(dict.fromkeys(columns))):
+                for values in zip(*(batch[name].to_pylist() for name in columns), strict=True):
                     number += 1
-                    id, text, labels = (column[i] if column is not None else None for column in values)
-                    yield Record(id, text, labels, partial(_row_mistake, path, number))
+                    yield Row(values, partial(refuse, str(path), number))
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read {path} as Parquet: {str(error).splitlines()[0]}") from None
 
 
-def _row_mistake(path: Path, number: int, reason: str) -> DataError:
-    return DataError(f"{path}, row {number}: {reason}")
-
-
-_RECORDS: dict[str, Callable[[Path, tuple[str, ...]], Iterator[Record]]] = {
-    ".csv": partial(_text_records, quoted=True),
-    ".tsv": partial(_text_records, quoted=False),
-    ".parquet": _parquet_records,
+_OPEN: dict[str, Callable[[Path, TableMapping], Table]] = {
+    ".csv": partial(open_delimited, quoted=True),
+    ".tsv": partial(open_delimited, quoted=False),
+    ".parquet": _open_parquet,
+    ".xlsx": open_excel,
+    **dict.fromkeys(SQLITE_ENDINGS, open_sqlite),
 }
-ENDINGS = tuple(_RECORDS)
+ENDINGS = tuple(_OPEN)
 
 
 def _as_json(labels: list[str]) -> str:

@@ -71,7 +71,7 @@ class Plan:
             )
         progress.say(
             f"{self.parameters / 1e6:,.1f} million parameters; training takes about {takes} of memory ({free} are "
-            f"free) and roughly {_duration(self.seconds)}"
+            f"free) and roughly {describe_duration(self.seconds)}"
         )
 
 
@@ -105,7 +105,7 @@ def plan_training(
         gradients=_FLOAT * trained + copies,
         saving=2 * _FLOAT * (trained + head.table),  # the moments, as bytes
         activations=in_memory * (longest * a_token + _FLOAT * head.activations),
-        seconds=config.epochs * work / (_EFFICIENCY * _operations_per_second(config.precision)),
+        seconds=config.epochs * work / training_speed(config.precision),
         head_advice=head.advice,
     )
 
@@ -136,7 +136,13 @@ def _operations_per_second(precision: Precision) -> float:
     return 2 * side**3 / best
 
 
-def _duration(seconds: float) -> str:
+def training_speed(precision: Precision) -> float:
+    """Return the operations per second that a training step reaches here."""
+    return _EFFICIENCY * _operations_per_second(precision)
+
+
+def describe_duration(seconds: float) -> str:
+    """Return a rough duration for people."""
     if seconds < 90:
         return f"{max(1, round(seconds))} seconds"
     return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

@@ -42,6 +42,12 @@ class NeuralConfig(Settings):
     train: TrainConfig = Field(default_factory=TrainConfig)
     propensity: Propensity = Field(default_factory=Propensity)
 
+    def outline(self, corpus: Corpus) -> str:
+        """Return what a training on this corpus will take, before the encoder is loaded."""
+        from xmtc.neural.outline import outline_training
+
+        return outline_training(self.encoder, self.train, corpus)
+
 
 C = TypeVar("C", bound=NeuralConfig)
 D = TypeVar("D", bound=Details)

@@ -64,3 +64,11 @@ def test_plot() -> None:
     assert lines[0].startswith("  1,000 │")
     assert lines[-1].split() == ["1", "1,000"]
     assert [line.count("•") for line in plot_zipf([(1, 1)])] == [0, 0, 0, 0, 0, 0, 0, 1, 0, 0]
+
+
+def test_a_vocabulary_alone(data: Path) -> None:
+    found = xmtc("inspect", data / "labels.jsonl", "--json").json
+    assert (found["concepts"], found["named"], found["hierarchy"]["depth"]) == (6, 6, 2)
+    told = xmtc("inspect", data / "labels.jsonl").out
+    assert "a vocabulary" in told
+    assert "6 concepts, 1 roots, 2 levels" in told

@@ -124,7 +124,8 @@ def test_labels_are_found_by_name(server: Served) -> None:
 
 
 MISTAKES: list[tuple[dict[str, Any], int, str]] = [
-    ({}, 422, "texts: this is missing"),
+    ({}, 422, 'texts: this is missing; send {"texts": ["a text to tag"]}'),
+    ({"text": "a"}, 422, 'texts: this is missing; send {"texts": ["a text to tag"]}'),
     ({"texts": []}, 422, "texts: "),
     ({"texts": ["a", ""]}, 422, "texts[1]: this is empty; give a text"),
     ({"texts": "a"}, 422, "texts: "),
@@ -163,6 +164,21 @@ def test_unknown_models_and_addresses(server: Served) -> None:
 def test_a_body_that_is_not_a_request(server: Served, body: bytes) -> None:
     answer = server.client.post("/v1/models/first/suggest", content=body, headers={"content-type": "application/json"})
     assert problem_of(answer, 422 if body in (b"", b'"\\ud800"', b"null", b"[]") else 400)
+
+
+@pytest.mark.parametrize("kind", [None, "application/x-www-form-urlencoded"])
+def test_an_error_names_the_field_without_the_right_content_type(server: Served, kind: str | None) -> None:
+    def post(body: bytes) -> Any:
+        headers = {} if kind is None else {"content-type": kind}
+        return server.client.post("/v1/models/first/suggest", content=body, headers=headers)
+
+    told = problem_of(post(b'{"text": "a"}'), 422)
+    assert '{"texts": ["a text to tag"]}' in told
+    if kind is None:
+        assert told.startswith("texts: this is missing")
+        assert post(b'{"texts": ["a"]}').status_code == 200
+    else:
+        assert "Content-Type: application/json" in told
 
 
 def test_lone_surrogates_are_refused_not_stumbled_over(server: Served) -> None:

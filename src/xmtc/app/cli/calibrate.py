@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from xmtc.app.cli.options import Group, Json, ModelFolder
+from xmtc.app.cli.table_options import TableOptions, takes_tables
 from xmtc.core.errors import DataError
 
 if TYPE_CHECKING:
     from xmtc.core.corpus import Corpus
     from xmtc.core.model import Model
+    from xmtc.data import TableMapping
 
 _SHOWN = ("precision=0.95", "precision=0.9", "precision=0.8", "f1")  # targets whose thresholds are told
 
@@ -24,6 +26,7 @@ class Method(StrEnum):
     platt = "platt"
 
 
+@takes_tables
 def calibrate(
     model: ModelFolder,
     data: Annotated[
@@ -37,6 +40,8 @@ def calibrate(
     ] = Method.isotonic,
     group: Group = None,
     json: Json = False,
+    *,
+    table: TableOptions,
 ) -> None:
     """Give a model's labels probabilities, learnt from labelled documents, and store that in its folder.
 
@@ -54,7 +59,7 @@ def calibrate(
     with show_progress() as progress:
         loaded = api.load(model)
         progress.stage("reading documents")
-        corpus = _read(loaded, model, data, split, group)
+        corpus = _read(loaded, model, data, split, group, table.mapping(model))
         calibrated = api.calibrate(loaded, corpus, method.value, out=model, progress=progress)
     found = calibrated.calibration
     reached = {target: found.thresholds.reach(target, DEPTH) for target in _SHOWN}
@@ -72,7 +77,9 @@ def calibrate(
         print(f"  -k {DEPTH} --target {target:15} {at}")
 
 
-def _read(loaded: Model, model: str, data: str, split: str | None, group: str | None) -> Corpus:
+def _read(
+    loaded: Model, model: str, data: str, split: str | None, group: str | None, mapping: TableMapping | None
+) -> Corpus:
     """The split asked for, the dev split, or the documents that the model was trained on."""
     from xmtc import api
     from xmtc.core.held_out import is_training_corpus
@@ -80,8 +87,8 @@ def _read(loaded: Model, model: str, data: str, split: str | None, group: str | 
 
     found = splits(data)
     if split is not None or not found or "dev" in found or "train" not in found:
-        return api.read_corpus(data, split or "dev", group=group)
-    corpus = api.read_corpus(data, "train", group=group)
+        return api.read_corpus(data, split or "dev", group=group, mapping=mapping)
+    corpus = api.read_corpus(data, "train", group=group, mapping=mapping)
     if not is_training_corpus(loaded, corpus):
         raise DataError(
             f"{data} has no dev split, and its train split is not what {model} was trained on; "

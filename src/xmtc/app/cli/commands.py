@@ -8,7 +8,20 @@ from typing import Annotated, Any
 import typer
 
 from xmtc import __version__
-from xmtc.app.cli import calibrate, data, demo, ensemble, evaluate, explain, inspect, predict, serve, train, update
+from xmtc.app.cli import (
+    calibrate,
+    data,
+    demo,
+    ensemble,
+    evaluate,
+    explain,
+    inspect,
+    predict,
+    recipes,
+    serve,
+    train,
+    update,
+)
 from xmtc.app.cli.listings import ListingCommand
 from xmtc.core.errors import ConfigError, nearest
 
@@ -34,6 +47,7 @@ _COMMANDS: _Commands = (
     ("update", update.update, "xmtc update model/ data/ --out newer/ --retire butter"),
     ("explain", explain.explain, 'xmtc explain model/ "Council regulation on sugar imports" --label sugar'),
     ("inspect", inspect.inspect, "xmtc inspect data/"),
+    ("recipes", recipes.recipes, "xmtc recipes"),
     ("serve", serve.serve, "xmtc serve model/ --port 8000"),
 )
 _DATA_COMMANDS: _Commands = (

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from xmtc.app.cli.options import Seed, check_path
+from xmtc.app.cli.table_options import TableOptions, takes_tables
+from xmtc.core.errors import ConfigError
 
 _Folder = Annotated[
     str,
@@ -46,6 +49,7 @@ def synthetic(
     print(f"{out}: {documents:,} documents, {labels:,} labels, seed {seed}")
 
 
+@takes_tables
 def convert(
     source: Annotated[
         str,
@@ -58,30 +62,38 @@ def convert(
         str,
         typer.Option("--to", metavar="LAYOUT", help="One of {layouts}."),
     ],
-    labels: Annotated[
+    vocabulary: Annotated[
         str | None,
         typer.Option(
-            "--labels",
+            "--vocabulary",
             metavar="FILE",
             callback=check_path,
-            help="Names and parents of labels, in place of SRC's own: a labels.jsonl or a SKOS vocabulary "
-            "(.ttl, .rdf, .nt, .jsonld).",
+            help="Names and parents of labels, instead of SRC's own: a labels.jsonl or a SKOS vocabulary "
+            "(.ttl, .rdf, .nt, .jsonld). --labels FILE means the same.",
         ),
     ] = None,
     language: Annotated[
         str | None,
         typer.Option("--language", metavar="TAG", help="Of the names of a SKOS vocabulary, such as de."),
     ] = None,
+    *,
+    table: TableOptions,
 ) -> None:
     """Write a data set in another layout.
 
-    Splits, documents and the strings of their labels stay; what the layout cannot hold besides is told in one line.
+    Splits, documents and the strings of their labels stay; what else the layout cannot hold is reported in one line.
     """
     from xmtc.app.cli.progress import show_progress
     from xmtc.data import convert as convert_data
+    from xmtc.data import is_vocabulary
 
+    if table.labels == "":
+        raise ConfigError("--labels is empty; give it a column or a path")
+    if vocabulary is None and table.labels and (is_vocabulary(table.labels) or Path(table.labels).exists()):
+        vocabulary, table = table.labels, table._replace(labels=None)
+    mapping = table.mapping()
     with show_progress() as progress:
         progress.stage("reading and writing documents")
-        done = convert_data(source, out, to, labels=labels, language=language)
+        done = convert_data(source, out, to, labels=vocabulary, language=language, mapping=mapping)
     counts = ", ".join(f"{n:,} {split}" for split, n in done.documents.items())
     print(f"{out}: layout {to}, {counts} documents, {done.n_labels:,} labels")

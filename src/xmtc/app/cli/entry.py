@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from xmtc.core.errors import XmtcError
+from xmtc.core.errors import Notice, XmtcError
 
 INTERRUPTED = 130
 
@@ -104,7 +104,7 @@ def _warnings_in_one_line() -> Iterator[None]:
 
         def show_ours(message: Any, category: type[Warning], *place: Any, **rest: Any) -> None:
             if category.__module__.startswith("xmtc."):
-                _tell(f"warning: {message}")
+                _tell(f"{'note' if issubclass(category, Notice) else 'warning'}: {message}")
             else:
                 show(message, category, *place, **rest)
 

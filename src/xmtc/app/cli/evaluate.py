@@ -18,6 +18,7 @@ from xmtc.app.cli.options import (
     check_path,
     parse_propensity,
 )
+from xmtc.app.cli.table_options import TableOptions, takes_tables
 from xmtc.core.errors import ConfigError
 
 _ReportFile = Annotated[
@@ -31,6 +32,7 @@ _ReportFile = Annotated[
 ]
 
 
+@takes_tables
 def evaluate(
     model: ModelFolder,
     data: Annotated[str, typer.Argument(metavar="DATA", help="Folder or file of labelled documents.")],
@@ -39,6 +41,8 @@ def evaluate(
     propensity: PropensityOption = None,
     json: Json = False,
     report_file: _ReportFile = None,
+    *,
+    table: TableOptions,
 ) -> None:
     """Measure a model on labelled documents, with 95 % intervals.
 
@@ -56,7 +60,7 @@ def evaluate(
     with show_progress() as progress:
         loaded = api.load(model)
         progress.stage("reading documents")
-        corpus = api.read_corpus(data, split)
+        corpus = api.read_corpus(data, split, mapping=table.mapping(model))
         if report_file is None:
             ranking, stages = api.rank_in_stages(loaded, corpus, 5, truth.value, progress)
             report = api.evaluate(loaded, corpus, truth.value, chosen, ranking=ranking, progress=progress)
@@ -79,6 +83,7 @@ def evaluate(
         print_written(report_file)
 
 
+@takes_tables
 def compare(
     models: ModelFolders,
     data: Annotated[str, typer.Option("--data", metavar="DATA", help="Folder or file of labelled documents.")],
@@ -87,6 +92,8 @@ def compare(
     propensity: PropensityOption = None,
     json: Json = False,
     report_file: _ReportFile = None,
+    *,
+    table: TableOptions,
 ) -> None:
     """Compare models with the first of them, on the same documents.
 
@@ -105,7 +112,7 @@ def compare(
     with show_progress() as progress:
         loaded = {folder: api.load(folder) for folder in models}
         progress.stage("reading documents")
-        corpus = api.read_corpus(data, split)
+        corpus = api.read_corpus(data, split, mapping=table.mapping(models[0]))
         if report_file is None:
             comparison = api.compare(loaded, corpus, truth.value, chosen, progress=progress)
         else:

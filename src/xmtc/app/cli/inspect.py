@@ -8,17 +8,45 @@ from typing import Annotated
 import typer
 
 from xmtc.app.cli.options import Json
+from xmtc.app.cli.table_options import TableOptions, takes_tables
 
 
+@takes_tables
 def inspect(
     path: Annotated[str, typer.Argument(metavar="DATA|MODEL", help="Data set (folder or file) or model folder.")],
     json: Json = False,
+    *,
+    table: TableOptions,
 ) -> None:
     """Show the layout, sizes and label frequencies of data, or the settings and files of a model."""
     if (Path(path) / "model.json").is_file():
         _inspect_model(path, json)
+    elif Path(path).is_file() and _is_vocabulary_alone(path):
+        _inspect_vocabulary(path, json)
     else:
-        _inspect_data(path, json)
+        _inspect_data(path, json, table)
+
+
+def _is_vocabulary_alone(path: str) -> bool:
+    """Whether a file is a vocabulary and no documents: SKOS, or a labels.jsonl."""
+    from xmtc.data import is_vocabulary
+
+    name = Path(path).name.removesuffix(".gz")
+    return is_vocabulary(path) and (not name.endswith((".jsonl", ".tsv")) or name in ("labels.jsonl", "labels.tsv"))
+
+
+def _inspect_vocabulary(path: str, json: bool) -> None:
+    from dataclasses import asdict
+
+    from xmtc.app.cli.console import print_json
+    from xmtc.app.cli.inspect_view import print_vocabulary
+    from xmtc.data import describe_vocabulary
+
+    found = describe_vocabulary(path)
+    if json:
+        print_json({"vocabulary": path, **asdict(found)})
+    else:
+        print_vocabulary(path, found)
 
 
 def _inspect_model(path: str, json: bool) -> None:
@@ -38,7 +66,7 @@ def _inspect_model(path: str, json: bool) -> None:
         print_model(path, model, files)
 
 
-def _inspect_data(path: str, json: bool) -> None:
+def _inspect_data(path: str, json: bool, table: TableOptions) -> None:
     from dataclasses import asdict
 
     from xmtc.app.cli.console import print_json
@@ -46,9 +74,10 @@ def _inspect_data(path: str, json: bool) -> None:
     from xmtc.app.cli.progress import show_progress
     from xmtc.data import describe
 
+    mapping = table.mapping()
     with show_progress() as progress:
         progress.stage("reading documents")
-        description = describe(path)
+        description = describe(path, mapping)
     if json:
         print_json({"data": path, **asdict(description)})
     else:

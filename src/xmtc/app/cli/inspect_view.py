@@ -16,16 +16,19 @@ from xmtc.app.text import flat_settings
 from xmtc.core.calibration import calibration_of
 from xmtc.core.metrics import BINS
 from xmtc.core.model import Model
-from xmtc.data import Description, SplitFigures
+from xmtc.data import Description, Hierarchy, SplitFigures, VocabularyFigures
 
 _FIGURES = {  # field of a split → what it is called
     "documents": "documents",
     "labels": "labels that occur",
+    "named_labels": "labels with a name",
     "labels_per_document": "labels a document",
     "words_per_document": "words a document",
     "features": "features",
     "unseen_labels": "labels unseen in train",
     "texts_in_train": "texts that train holds too",
+    "near_train": "texts like one of train",
+    "languages": "languages",
     "duplicate_texts": "repeated texts",
     "duplicate_ids": "repeated ids",
     "empty_texts": "empty texts",
@@ -48,14 +51,33 @@ def print_data(path: str, found: Description) -> None:
             table.add_row(name, *cells)
     console.print(table)
     console.print(f"labels by documents: {', '.join(f'{n:,} {BINS[bin_].title}' for bin_, n in found.bins.items())}")
-    if found.hierarchy is None:
-        console.print("hierarchy: none")
-    else:
-        tree = found.hierarchy
-        console.print(f"hierarchy: {tree.concepts:,} concepts, {tree.roots:,} roots, {tree.depth} levels")
+    if found.vocabulary:
+        console.print(f"vocabulary: {found.vocabulary:,} concepts; it describes {found.covered:.0%} of the labels")
+    console.print(_hierarchy(found.hierarchy))
     console.print("\ndocuments of a label by its rank, both on log scales")
     for line in plot_zipf(found.zipf):
         console.print(Text(line))
+
+
+def print_vocabulary(path: str, found: VocabularyFigures) -> None:
+    """Print the figures of a vocabulary alone."""
+    console = out()
+    console.print(Text(f"{path}: a vocabulary", style="bold"))
+    figures = {
+        "concepts": found.concepts,
+        "with a name": found.named,
+        "with other names": found.alternatives,
+        "with a description": found.descriptions,
+        "retired": found.retired,
+    }
+    _print_pairs(console, {name: f"{count:,}" for name, count in figures.items()})
+    console.print(_hierarchy(found.hierarchy))
+
+
+def _hierarchy(tree: Hierarchy | None) -> str:
+    if tree is None:
+        return "hierarchy: none"
+    return f"hierarchy: {tree.concepts:,} concepts, {tree.roots:,} roots, {tree.depth} levels"
 
 
 def plot_zipf(points: Sequence[tuple[int, int]]) -> list[str]:
@@ -79,9 +101,11 @@ def _place(value: int, largest: int, cells: int) -> int:
 
 
 def _figure(figures: SplitFigures, field: str) -> str:
-    value: float | None = vars(figures)[field]
+    value: float | dict[str, float] | None = vars(figures)[field]
     if value is None:
         return ""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {share:.0%}" for name, share in list(value.items())[:3] if share >= 0.01)
     return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
 
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Annotated, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from xmtc.app.cli.options import Json, ModelFolder, check_path, check_utf8
-from xmtc.app.output import open_whole
+from xmtc.app.cli.table_options import TableOptions, takes_tables
 from xmtc.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from xmtc.core.model import Documents, Model
+    from xmtc.data import TableMapping
 
 
+@takes_tables
 def predict(
     model: ModelFolder,
     texts: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts to tag.")] = None,
@@ -26,14 +28,21 @@ def predict(
             "--input",
             metavar="FILE",
             callback=check_path,
-            help="Documents to tag: .txt (one a line), .jsonl, .csv, .tsv or .parquet with 'text' and optional 'id'; "
-            "- is standard input. For a model trained on features: an XML Repository file.",
+            help="Documents to tag: .txt (one per line), .jsonl, .csv, .tsv, .parquet, .xlsx or .sqlite with 'text' "
+            "and optional 'id', or the columns of training; - is standard input. For a model trained on features: an "
+            "XML Repository file.",
         ),
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option("--output", metavar="FILE", callback=check_path, help="Write here, not to stdout."),
+        typer.Option(
+            "--output",
+            metavar="FILE",
+            callback=check_path,
+            help="Write here, not to stdout: .csv, .tsv, .jsonl or .parquet with a row per label, or .txt.",
+        ),
     ] = None,
+    wide: Annotated[bool, typer.Option("--wide", help="Write one row per document to --output.")] = False,
     k: Annotated[int, typer.Option("-k", min=1, help="Labels a document, at most.")] = 5,
     threshold: Annotated[
         float | None,
@@ -59,6 +68,8 @@ def predict(
         typer.Option("--exclude", metavar="LABEL", help="Never this label or any below it; repeatable."),
     ] = None,
     json: Json = False,
+    *,
+    table: TableOptions,
 ) -> None:
     """Tag documents with their best labels.
 
@@ -66,33 +77,32 @@ def predict(
     probability if `xmtc calibrate` has seen the model.
     """
     from xmtc import api
+    from xmtc.app.cli.prediction_output import Form, Found, check_output, open_output
     from xmtc.app.cli.progress import show_progress
-    from xmtc.app.cli.rankings import ranking_json, ranking_text
-    from xmtc.core.calibration import find_threshold
+    from xmtc.core.calibration import calibration_of, find_threshold
     from xmtc.core.steering import Steering
 
     if threshold is not None and target is not None:
         raise ConfigError("--target chooses the threshold; give either --threshold or --target")
+    check_output(output, json, wide)
     source = _source(texts or [], input)
+    mapping = table.mapping(model)
     loaded = api.load(model)
     k = min(k, loaded.labels.n_labels)
     chosen = None if target is None else find_threshold(loaded, target, k)
     threshold = threshold if chosen is None else chosen.value
     steering = Steering.check(loaded, threshold, min_score, include or (), exclude or ())
-    write = ranking_json if json else ranking_text
+    form = Form(loaded.labels, k, calibration_of(loaded) is not None, wide)
     done = 0
     with (
-        _open_output(output) as file,
+        open_output(output, form, json) as write,
         show_progress(shown=output is not None or not sys.stdout.isatty()) as progress,
     ):
         if chosen is not None:
             progress.say(f"{chosen} on the documents of calibration")
         progress.stage("ranking")
-        for batch in _batches(loaded, source):
-            ranking = steering.rank(loaded, batch.documents, k)
-            for line in write(batch.ids, batch.titles, ranking, loaded.labels):
-                file.write(line + "\n")
-            file.flush()
+        for batch in _batches(loaded, source, mapping):
+            write(Found(batch.ids, batch.titles, steering.rank(loaded, batch.documents, k)))
             done += len(batch.ids)
             progress.step(done, 0)
         if done == 0:
@@ -111,6 +121,10 @@ def _source(texts: list[str], path: str | None) -> list[str] | str:
         raise ConfigError("give either TEXT or --input, not both")
     for i, text in enumerate(texts, start=1):
         check_utf8(text, f"TEXT {i}")
+        if _is_file(text):
+            raise ConfigError(
+                f"{text!r} is a file; tag its documents with --input {text}, or pipe the words to standard input"
+            )
     if texts:
         return texts
     closed = sys.stdin is None
@@ -119,7 +133,14 @@ def _source(texts: list[str], path: str | None) -> list[str] | str:
     return path or "-"
 
 
-def _batches(model: Model, source: list[str] | str) -> Iterator[_Batch]:
+def _is_file(text: str) -> bool:
+    try:
+        return "\n" not in text and Path(text).is_file()
+    except (OSError, ValueError):  # too long for a name, or not one
+        return False
+
+
+def _batches(model: Model, source: list[str] | str, mapping: TableMapping | None) -> Iterator[_Batch]:
     from xmtc import api
     from xmtc.data import iter_documents, iter_features
 
@@ -129,7 +150,7 @@ def _batches(model: Model, source: list[str] | str) -> Iterator[_Batch]:
     if isinstance(source, list):
         yield _Batch([str(i) for i in range(len(source))], source, source)
     elif width is None:
-        for ids, texts in iter_documents(source):
+        for ids, texts in iter_documents(source, mapping=mapping):
             yield _Batch(ids, texts, texts)
     else:
         first = 0
@@ -137,13 +158,3 @@ def _batches(model: Model, source: list[str] | str) -> Iterator[_Batch]:
             ids = [str(first + i) for i in range(features.shape[0])]
             yield _Batch(ids, [""] * len(ids), features)
             first += len(ids)
-
-
-@contextmanager
-def _open_output(path: str | None) -> Iterator[IO[str]]:
-    """Standard output, or a file that takes its name only when all is written."""
-    if path is None:
-        yield sys.stdout
-        return
-    with open_whole(path) as file:
-        yield file

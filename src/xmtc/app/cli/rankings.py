@@ -38,12 +38,14 @@ def ranking_json(ids: Sequence[str], titles: Sequence[str], ranking: Ranking, la
 
 
 def ranking_text(ids: Sequence[str], titles: Sequence[str], ranking: Ranking, labels: LabelSet) -> Iterator[str]:
-    """Give the lines of each document: its id and first words, then names with scores, and probabilities if known."""
+    """Give the lines of each document: its id and first words, then scores, names and URIs, never cut."""
     for i, (id, title, found) in enumerate(zip(ids, titles, ranking.named(labels), strict=True)):
         yield f"{printable(id)}  {one_line(title, 80)}".rstrip()
         for place, (name, score) in enumerate(found):
             chance = "" if ranking.probabilities is None else f"  {ranking.probabilities[i, place]:6.1%}"
-            yield f"  {score:8.3f}{chance}  {printable(name)}"
+            label = labels.ids[ranking.labels[i, place]]
+            uri = f"  <{printable(label)}>" if "://" in label and label != name else ""
+            yield f"  {score:8.3f}{chance}  {printable(name)}{uri}"
         if not found:
             yield "  no label"
 

@@ -8,9 +8,12 @@ from typing import Annotated
 import typer
 
 from xmtc.app.cli.options import Group, Overwrite, Seed, check_path
+from xmtc.app.cli.recipes import list_if_asked
+from xmtc.app.cli.table_options import TableOptions, takes_tables
 from xmtc.core.errors import ConfigError
 
 
+@takes_tables
 def train(
     data: Annotated[str, typer.Argument(metavar="DATA", help="Folder with a train split, or a file of documents.")],
     out: Annotated[
@@ -26,7 +29,13 @@ def train(
     ] = None,
     recipe: Annotated[
         str | None,
-        typer.Option("--recipe", metavar="RECIPE", help="Name of a recipe, listed below, or path of a TOML file."),
+        typer.Option(
+            "--recipe",
+            metavar="RECIPE",
+            is_eager=True,
+            callback=list_if_asked,
+            help="Name of a recipe, or path of a TOML file; list shows all, as `xmtc recipes` does.",
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -45,6 +54,11 @@ def train(
     seed: Seed = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run stopped.")] = False,
     overwrite: Overwrite = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Read the data, say what training would take, and stop.")
+    ] = False,
+    *,
+    table: TableOptions,
 ) -> None:
     """Train a model on labelled documents and save it."""
     from xmtc import api
@@ -53,7 +67,7 @@ def train(
     from xmtc.core.config import parse_assignments
     from xmtc.core.corpus import Corpus
     from xmtc.core.progress import Progress
-    from xmtc.data import splits
+    from xmtc.data import splits, store_mapping
 
     def read_dev(progress: Progress) -> Corpus | None:
         """Dev documents, for a method that uses them: those asked for, or the folder's own."""
@@ -66,18 +80,27 @@ def train(
             return None
         progress.stage("reading dev documents")
         progress.say(f"dev documents come from {dev or data}")
-        return api.read_corpus(dev or data, "dev")
+        return api.read_corpus(dev or data, "dev", mapping=mapping)
 
     started = time.monotonic()
     if resume and overwrite:
         raise ConfigError("--resume goes on with what is there, --overwrite replaces it; give one of them")
     # all that can be refused is refused before the data is read, which may take minutes
+    mapping = table.mapping()
     config = parse_assignments(settings or [])
     run = api.prepare_run(method, config, recipe=recipe, out=out, seed=seed, resume=resume, overwrite=overwrite)
     with show_progress() as progress:
         progress.stage("reading documents")
-        corpus, chosen_by = api.read_corpus(data, "train", group=group), read_dev(progress)
+        corpus = api.read_corpus(data, "train", group=group, mapping=mapping)
+        plan = run.outline(corpus)
+        if dry_run:
+            print(plan)
+            return
+        if run.uses_encoder:
+            progress.say(plan)
+        chosen_by = read_dev(progress)
         if group is not None and (chosen_by is not None or not run.uses_dev):
             progress.say("--group is not used: no training document is held out")
         model = run.start(corpus, chosen_by, progress)
+        store_mapping(out, mapping)
     print_saved(model, out, time.monotonic() - started)

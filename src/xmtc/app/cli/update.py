@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from xmtc.app.cli.options import ModelFolder, check_path
+from xmtc.app.cli.table_options import TableOptions, takes_tables
 from xmtc.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from xmtc.core.progress import Progress
 
 
+@takes_tables
 def update(
     model: ModelFolder,
     data: Annotated[
@@ -46,6 +48,8 @@ def update(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the model at --out, or MODEL itself.")
     ] = False,
+    *,
+    table: TableOptions,
 ) -> None:
     """Add documents and labels to a linear or knn model, or retire labels, without training all of it again.
 
@@ -59,6 +63,7 @@ def update(
     from xmtc.app.cli.tables import print_saved
     from xmtc.app.details import last_update
     from xmtc.core.storage import check_target
+    from xmtc.data import store_mapping
 
     started = time.monotonic()
     if data is None and (base is not None or not retire):
@@ -66,6 +71,7 @@ def update(
     if out is None and not overwrite:
         raise ConfigError("name a folder for the updated model with --out, or replace this one with --overwrite")
     target = model if out is None else out
+    mapping = table.mapping(model)
     with show_progress() as progress:
         loaded = api.load(model)
         api.check_update(loaded)
@@ -73,14 +79,15 @@ def update(
         progress.stage("reading documents")
         updated = api.update(
             loaded,
-            None if data is None else api.read_corpus(data, "train"),
-            base=None if base is None else api.read_corpus(base, "train"),
+            None if data is None else api.read_corpus(data, "train", mapping=mapping),
+            base=None if base is None else api.read_corpus(base, "train", mapping=mapping),
             retire=retire or (),
             budget=budget,
             out=target,
             overwrite=overwrite,
             progress=progress,
         )
+        store_mapping(target, mapping)
         _tell(last_update(updated), progress)
     print_saved(updated, target, time.monotonic() - started)
 

@@ -30,7 +30,14 @@ _DESCRIPTION = (
 def build_application(models: Models, metrics: Metrics, token: str | None, timeout: float) -> Middleware:
     """Return the application with its middleware."""
     # no pages of FastAPI's own: they load scripts from elsewhere
-    app = FastAPI(title="xmtc", version=__version__, description=_DESCRIPTION, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="xmtc",
+        version=__version__,
+        description=_DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        strict_content_type=False,  # a body without Content-Type is read as JSON, so that errors name its fields
+    )
     install_problems(app)
     app.add_exception_handler(CallerGoneError, _nobody_reads)
     app.include_router(_model_router(models))

@@ -21,6 +21,7 @@ from xmtc.core.errors import XmtcError, nearest
 
 PROBLEM_JSON = "application/problem+json"
 _ANNIF = "/v1/projects"
+_EXAMPLE = '{"texts": ["a text to tag"]}'
 
 
 class ProblemError(Exception):
@@ -123,7 +124,11 @@ def _sentence(mistake: Any) -> str:
     if kind == "json_invalid":
         return f"the body is not JSON: {context.get('error', 'it cannot be read')}"
     if kind == "missing":
-        return "the body is missing; send JSON" if tuple(mistake["loc"]) == ("body",) else "this is missing"
+        if tuple(mistake["loc"]) == ("body",):
+            return f"the body is missing; send JSON such as {_EXAMPLE}"
+        return f"this is missing; send {_EXAMPLE}" if mistake["loc"][-1] == "texts" else "this is missing"
+    if kind in ("model_attributes_type", "model_type", "dict_type") and isinstance(mistake["input"], str | bytes):
+        return f"the body is not read as JSON; send the header Content-Type: application/json and {_EXAMPLE}"
     if kind == "extra_forbidden":
         return "there is no such field; /openapi.json lists the fields"
     if kind == "string_too_short":

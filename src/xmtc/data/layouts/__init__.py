@@ -29,6 +29,7 @@ class Entry:
     name: str
     module: str
     writable: bool = True
+    mapped: bool = False  # a `TableMapping` may name its columns
 
     def open(self) -> Layout:
         """Import the module and return its layout of this name."""
@@ -39,12 +40,15 @@ class Entry:
 # tried in this order: of layouts with the same file names, the one that needs more comes first; the last one asks for
 # names alone
 LAYOUTS = (
-    Entry("native", "xmtc.data.layouts.native"),
+    Entry("native", "xmtc.data.layouts.native", mapped=True),
     Entry("aplc", "xmtc.data.layouts.aplc"),
     Entry("annif", "xmtc.data.layouts.annif"),
-    Entry("csv", "xmtc.data.layouts.tables"),
-    Entry("tsv", "xmtc.data.layouts.tables"),
-    Entry("parquet", "xmtc.data.layouts.tables"),
+    Entry("csv", "xmtc.data.layouts.tables", mapped=True),
+    Entry("tsv", "xmtc.data.layouts.tables", mapped=True),
+    Entry("parquet", "xmtc.data.layouts.tables", mapped=True),
+    Entry("xlsx", "xmtc.data.layouts.tables", writable=False, mapped=True),
+    Entry("sqlite", "xmtc.data.layouts.tables", writable=False, mapped=True),
+    Entry("annif-fulltext", "xmtc.data.layouts.annif_fulltext", writable=False),
     Entry("attentionxml", "xmtc.data.layouts.attentionxml"),
     Entry("xtransformer", "xmtc.data.layouts.xtransformer"),
     Entry("xbert", "xmtc.data.layouts.xbert"),

@@ -13,11 +13,12 @@ from pathlib import Path
 
 from xmtc.core.corpus import Corpus
 from xmtc.core.labels import Concept
+from xmtc.data.delimited import iter_fields
 from xmtc.data.document import Document, make_document
 from xmtc.data.files import find_file, open_lines, write_lines
 from xmtc.data.gather import gather
 from xmtc.data.layout import Files, Layout, find_splits
-from xmtc.data.tables import iter_fields, write_csv
+from xmtc.data.tables import write_csv
 from xmtc.data.vocabulary import Described
 from xmtc.data.write import check_labels, documents_of, number_labels
 

@@ -14,7 +14,7 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
 from xmtc.data.document import read_jsonl, write_jsonl
 from xmtc.data.files import new_folder
-from xmtc.data.gather import gather_file
+from xmtc.data.gather import gather_file, gather_mapped
 from xmtc.data.layout import DESCRIBED, Layout, find_splits
 from xmtc.data.write import write_splits
 
@@ -46,5 +46,6 @@ LAYOUTS = (
         partial(gather_file, read=read_jsonl),
         write,
         DESCRIBED | {"texts", "line breaks", "carriage returns", "document ids"},
+        read_mapped=partial(gather_mapped, read=read_jsonl),
     ),
 )

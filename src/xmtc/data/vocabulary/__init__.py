@@ -1,7 +1,7 @@
 """Names and hierarchy of labels: labels files and SKOS vocabularies → Described. Knows no documents."""
 
 from xmtc.data.vocabulary.concepts import LABELS, NOTHING, Described, write_concepts
-from xmtc.data.vocabulary.read import FILE_NAMES, find_vocabulary, is_skos, read_vocabulary
+from xmtc.data.vocabulary.read import FILE_NAMES, find_vocabulary, is_skos, is_vocabulary, read_vocabulary
 
 __all__ = [
     "FILE_NAMES",
@@ -10,6 +10,7 @@ __all__ = [
     "Described",
     "find_vocabulary",
     "is_skos",
+    "is_vocabulary",
     "read_vocabulary",
     "write_concepts",
 ]

@@ -84,6 +84,27 @@ def read_concepts(path: Path) -> Described:
     return Described(list(concepts.values()), undescribed=len(named - concepts.keys()))
 
 
+def read_annif_tsv(path: Path) -> Described:
+    """Read Annif's vocabulary: `<uri><TAB>name` per line, with an optional notation in a third column."""
+    lines = open_lines(path)
+    concepts: dict[str, Concept] = {}
+    notations: dict[str, str] = {}
+    for line in lines:
+        if not line.strip():
+            continue
+        uri, tab, rest = line.partition("\t")
+        uri = uri.strip().removeprefix("<").removesuffix(">")
+        if not tab or not uri:
+            raise lines.mistake("a vocabulary has a URI, a tab and a name on each line: <uri><TAB>name")
+        if uri in concepts:
+            raise lines.mistake(f"{uri!r} is described a second time; keep one of the two lines")
+        name, _, notation = rest.partition("\t")
+        concepts[uri] = Concept(uri, name=name.strip())
+        if notation.strip():
+            notations[uri] = notation.strip()
+    return Described(list(concepts.values()), codes=(notations,) if notations else ())
+
+
 def write_concepts(path: Path, concepts: Iterable[Concept]) -> None:
     """Write a labels file; leave out what is empty."""
     write_json_objects(path, map(_fields, concepts))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from xmtc.core.errors import DataError
 from xmtc.data.files import find_file, suffix
-from xmtc.data.vocabulary.concepts import LABELS, Described, read_concepts
+from xmtc.data.vocabulary.concepts import LABELS, Described, read_annif_tsv, read_concepts
 from xmtc.data.vocabulary.skos import FORMATS, read_skos
 
 FILE_NAMES = (LABELS, *(f"labels{ending}" for ending in FORMATS))  # the first of these is a data set's own
@@ -15,6 +15,11 @@ FILE_NAMES = (LABELS, *(f"labels{ending}" for ending in FORMATS))  # the first o
 def is_skos(path: Path) -> bool:
     """Return whether the name of a file is that of a SKOS vocabulary."""
     return suffix(path) in FORMATS
+
+
+def is_vocabulary(name: str | Path) -> bool:
+    """Return whether a file's name is that of a labels file or a SKOS vocabulary."""
+    return suffix(Path(name)) in (".jsonl", ".tsv", *FORMATS)
 
 
 def find_vocabulary(path: Path, *, any_name: bool = True) -> Path | None:
@@ -32,7 +37,7 @@ def find_vocabulary(path: Path, *, any_name: bool = True) -> Path | None:
 
 
 def read_vocabulary(path: str | Path, language: str | None = None) -> Described:
-    """Read a labels file (.jsonl) or a SKOS vocabulary (.ttl, .rdf, .nt, .jsonld), plain or packed as .gz.
+    """Read a labels file (.jsonl), a vocabulary of Annif (.tsv) or of SKOS (.ttl, .rdf, .nt, .jsonld), packed or not.
 
     `language` chooses among the names of a SKOS vocabulary, such as "de"; see `skos.py` for what happens without it.
     """
@@ -43,4 +48,8 @@ def read_vocabulary(path: str | Path, language: str | None = None) -> Described:
         if language is not None:
             raise DataError(f"{path} has one name a label, in no stated language; leave the language out")
         return read_concepts(path)
+    if suffix(path) == ".tsv":
+        if language is not None:
+            raise DataError(f"{path} has one name a label, in no stated language; leave the language out")
+        return read_annif_tsv(path)
     raise DataError(f"cannot tell the format of {path}; name labels .jsonl, or a SKOS vocabulary {', '.join(FORMATS)}")

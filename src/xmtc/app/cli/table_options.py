@@ -1,0 +1,75 @@
+"""Options that say how a table is to be read, given once for all commands that read one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+if TYPE_CHECKING:
+    from xmtc.data import TableMapping
+
+_PREFIX = "table_"  # of the parameters, for some commands have a `text` or `labels` of their own
+_OPTIONS = {
+    "text": ("--text", "COLUMNS", "Columns of a table that hold the text, such as title,description, in this order."),
+    "labels": ("--labels", "COLUMN", "Column of a table that holds the labels."),
+    "id": ("--id", "COLUMN", "Column of a table that holds the document's id."),
+    "label_separator": ("--label-separator", "S", "What separates labels in a cell, such as '|'; guessed otherwise."),
+    "delimiter": ("--delimiter", "C", "What separates columns of a CSV file, such as ';' or tab; guessed otherwise."),
+    "encoding": ("--encoding", "NAME", "Encoding of a CSV or JSON lines file, such as cp1252; guessed otherwise."),
+    "table": ("--table", "NAME", "Sheet of an Excel workbook or table of a database; not needed if there is one only."),
+}
+
+
+class TableOptions(NamedTuple):
+    """The options as they were given."""
+
+    text: str | None = None
+    labels: str | None = None
+    id: str | None = None
+    label_separator: str | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
+    table: str | None = None
+
+    def mapping(self, model: str | None = None) -> TableMapping | None:
+        """Return what was given, over what the model folder stores; None if there is neither."""
+        from xmtc.core.config import build
+        from xmtc.data import TableMapping, stored_mapping
+
+        stored = None if model is None else stored_mapping(model)
+        given: dict[str, Any] = {name: value for name, value in self._asdict().items() if value is not None}
+        if not given:
+            return stored
+        if self.text is not None:
+            given["text"] = [name.strip() for name in self.text.split(",")]
+        kept = {} if stored is None else stored.model_dump(exclude_unset=True)
+        return build(TableMapping, kept, given)
+
+
+def takes_tables(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of tables to a command; it gets them as its parameter `table`."""
+
+    @wraps(command)
+    def run(**arguments: Any) -> None:
+        given = {name: arguments.pop(f"{_PREFIX}{name}") for name in _OPTIONS}
+        command(**arguments, table=TableOptions(**given))
+
+    signature = inspect.signature(command, eval_str=True)
+    added = [
+        inspect.Parameter(
+            f"{_PREFIX}{name}",
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[
+                str | None, typer.Option(option, metavar=metavar, help=text, rich_help_panel="Options of tables")
+            ],
+        )
+        for name, (option, metavar, text) in _OPTIONS.items()
+    ]
+    own = [parameter for name, parameter in signature.parameters.items() if name != "table"]
+    run.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+    return run
