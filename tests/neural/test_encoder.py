@@ -132,6 +132,25 @@ def test_all_that_is_trained_has_a_gradient(family: str, folder_of: Folders) -> 
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+def test_frozen_layers_stay_as_they_are(family: str, folder_of: Folders) -> None:
+    """Training changes the states above the frozen layers, and none below or at their end."""
+    encoder, tokenizer = load(folder_of(family), freeze_layers=1, dropout=0.0)
+    before = encode(encoder, tokenizer, TEXTS).states
+    trained = [p for p in encoder.parameters() if p.requires_grad]
+    batch = Inputs(tokenize(TEXTS, tokenizer), encoder.layout).collate(range(len(TEXTS)))
+    sum(state.square().sum() for state in encoder(batch.ids, batch.mask).states).backward()
+    assert all(p.grad is not None for p in trained)
+    with torch.no_grad():
+        for p in trained:
+            p -= 0.1 * p.grad
+    after = encode(encoder, tokenizer, TEXTS).states
+    same = [torch.equal(old, new) for old, new in zip(before, after, strict=True)]
+    assert same == [True, True] + [False] * (encoder.n_layers - 1)
+    with pytest.raises(ConfigError, match="leaves nothing to train"):
+        load(folder_of(family), freeze_layers=encoder.n_layers)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 def test_dropout_is_set_everywhere(family: str, folder_of: Folders) -> None:
     encoder, tokenizer = load(folder_of(family), dropout=0.0)
     expected = encode(encoder, tokenizer, TEXTS).states[-1]

@@ -166,7 +166,7 @@ def load_encoder(config: EncoderConfig) -> tuple[Encoder, Tokenizer]:
     if limit is not None and config.max_length > limit:
         raise ConfigError(f"encoder.max_length = {config.max_length}, but {config.name} reads {limit} tokens at most")
     encoder, tokenizer = _assemble(network, inner, _layout(inner, network), config)
-    _freeze_idle(encoder)
+    _freeze(encoder, config.freeze_layers)
     if config.freeze_words:
         encoder.embed_words().weight.requires_grad_(False)
     if config.lowercase:
@@ -265,16 +265,25 @@ def _layout(inner: Any, network: Any) -> TokenLayout:
     )
 
 
-def _freeze_idle(encoder: Encoder) -> None:
-    """Do not train weights that no state depends on, such as BERT's pooler: several processes would wait for them."""
+def _freeze(encoder: Encoder, n_layers: int) -> None:
+    """Train only weights that a state after the first `n_layers` depends on, and no state before these.
+
+    With 0 layers all but idle weights are trained, such as BERT's pooler: several processes would wait for those.
+    """
+    if n_layers >= encoder.n_layers:
+        raise ConfigError(
+            f"encoder.freeze_layers = {n_layers} leaves nothing to train: the encoder has {encoder.n_layers} layers"
+        )
     ids = torch.full((1, 3), encoder.layout.pad_id)
     encoder.eval()
     with torch.enable_grad():
-        total = sum(state.sum() for state in encoder(ids, torch.ones_like(ids, dtype=torch.bool)).states)
+        states = encoder(ids, torch.ones_like(ids, dtype=torch.bool)).states
+        total, lower = sum(state.sum() for state in states), sum(state.sum() for state in states[: n_layers + 1])
     weights = list(encoder.parameters())
-    gradients = torch.autograd.grad(total, weights, allow_unused=True)
-    for weight, gradient in zip(weights, gradients, strict=True):
-        weight.requires_grad_(gradient is not None)
+    gradients = torch.autograd.grad(total, weights, allow_unused=True, retain_graph=True)
+    frozen = torch.autograd.grad(lower, weights, allow_unused=True) if n_layers else [None] * len(weights)
+    for weight, gradient, fixed in zip(weights, gradients, frozen, strict=True):
+        weight.requires_grad_(gradient is not None and fixed is None)
 
 
 @contextmanager

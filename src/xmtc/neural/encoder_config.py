@@ -16,6 +16,7 @@ class EncoderConfig(Settings):
     max_length: int = Field(128, ge=3, description="tokens of a text that are read, [CLS] and [SEP] included")
     dropout: float | None = Field(None, ge=0, lt=1, description="inside the encoder; None keeps its own")
     freeze_words: bool = Field(False, description="do not train the word embeddings")
+    freeze_layers: int = Field(0, ge=0, description="do not train the first so many layers and the embeddings: faster")
     lowercase: bool = Field(False, description="lower-case texts even for encoders that know capitals")
 
 

@@ -81,7 +81,8 @@ def plan_training(
     """Estimate a run over documents of these lengths in tokens; `n_encoders` equal encoders are held and trained."""
     body = sum(p.numel() for p in encoder.parameters())
     words = encoder.embed_words().weight
-    frozen = 0 if words.requires_grad else words.numel()
+    frozen = sum(p.numel() for p in encoder.parameters() if not p.requires_grad)
+    fixed = frozen - (0 if words.requires_grad else words.numel())  # layers that are computed, but not trained
     held = 2 + (config.average_from is not None)  # weights, the best epoch's, their mean
     each = _FLOAT * (held + 2)  # and two moments of what is trained
     trained = n_encoders * (body - frozen) + head.dense
@@ -96,7 +97,7 @@ def plan_training(
     a_token = encoder.n_layers * (widths * encoder.width + squares * encoder.n_heads * window)
     # in mixed precision a step holds the weights of all products in half precision, too
     copies = _HALF * (n_encoders * (body - words.numel()) + head.dense) if mixed else 0
-    work = 6.0 * (body - words.numel()) * float(lengths.sum()) * n_encoders
+    work = (6.0 * (body - words.numel()) - 4.0 * fixed) * float(lengths.sum()) * n_encoders
     work += 6.0 * n_documents * (head.dense + head.activations)
     return Plan(
         parameters=n_encoders * body + head.dense + head.table,
