@@ -16,7 +16,7 @@ from xmtc.catalogue import METHODS, list_recipes, open_method, read_recipe, read
 from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError, ModelError, XmtcError
-from xmtc.core.method import CheapToTrain, Updatable
+from xmtc.core.method import Updatable
 from xmtc.core.model import Composed, Model, Staged
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.propensity import Propensity
@@ -432,8 +432,7 @@ def _is_cheap(model: Model) -> bool:
     manifest = model.manifest
     if manifest.method == _ENSEMBLE and isinstance(model, Composed):
         return manifest.config["rule"] != LEARNED and all(map(_is_cheap, model.members))
-    method = open_method(manifest.method)
-    return isinstance(method, CheapToTrain) and method.cheap
+    return open_method(manifest.method).cheap
 
 
 def _propensity(model: Model) -> Propensity:

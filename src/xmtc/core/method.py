@@ -23,6 +23,7 @@ class Method(Protocol[C]):
 
     name: str
     Config: type[C]  # its settings; defaults stand there and nowhere else
+    cheap: bool = False  # fast enough to be trained in folds, for an ensemble that learns from its rankings
 
     def train(
         self,
@@ -48,13 +49,6 @@ class Method(Protocol[C]):
     def uses_dev(self, config: C) -> bool:
         """Say whether training with these settings chooses by dev documents."""
         ...
-
-
-@runtime_checkable
-class CheapToTrain(Protocol):
-    """A method that trains fast enough to be trained several times, where others learn from its rankings."""
-
-    cheap: bool
 
 
 M = TypeVar("M", bound=Model)

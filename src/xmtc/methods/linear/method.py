@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from xmtc.core.corpus import Corpus
-from xmtc.core.method import CheapToTrain, Method, Updatable
+from xmtc.core.method import Method, Updatable
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader, Manifest
 from xmtc.features.clustering import label_tree
@@ -24,7 +24,7 @@ from xmtc.linear.tree import train_tree
 from xmtc.methods.linear.model import NAME, LinearConfig, LinearDetails, LinearModel
 
 
-class LinearMethod(Method[LinearConfig], Updatable[LinearModel], CheapToTrain):
+class LinearMethod(Method[LinearConfig], Updatable[LinearModel]):
     """Train, load and update linear models."""
 
     name = NAME
