@@ -31,7 +31,7 @@ from xmtc.core.calibration import Calibration, calibration_error
 from xmtc.core.config import build
 from xmtc.core.corpus import Corpus
 from xmtc.core.ensemble import combine
-from xmtc.core.held_out import Lesson
+from xmtc.core.lessons import Lesson
 from xmtc.core.metrics import find_right
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Manifest

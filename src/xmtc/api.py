@@ -295,7 +295,7 @@ def ensemble(
         model: Model = join(models, rule, weights)
     else:
         from xmtc.core.calibration import uncalibrated
-        from xmtc.core.held_out import find_lessons
+        from xmtc.core.lessons import find_lessons
 
         if weights is not None:
             raise ConfigError("rule 'learned' finds the weights itself; leave them out")

@@ -11,7 +11,8 @@ import pytest
 from tests.core.test_held_out import Trained
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
-from xmtc.core.held_out import find_lessons, find_unseen, hold_out
+from xmtc.core.held_out import find_unseen, hold_out
+from xmtc.core.lessons import find_lessons
 from xmtc.core.progress import SILENT
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Details, Epoch, Manifest

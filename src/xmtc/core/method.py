@@ -22,7 +22,7 @@ class Method(Protocol[C]):
 
     name: str
     Config: type[C]  # its settings; defaults stand there and nowhere else
-    cheap: bool = False  # whether copies may be trained on folds, so that an ensemble learns from their rankings
+    cheap: bool = False  # fast enough to be trained in folds, for an ensemble that learns from its rankings
 
     def train(
         self,

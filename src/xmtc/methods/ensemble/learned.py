@@ -21,8 +21,8 @@ from xmtc.core.calibration import Calibration, fit_calibration
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError, ModelError
 from xmtc.core.explanation import Explanation
-from xmtc.core.held_out import Lesson
 from xmtc.core.labels import LabelSet
+from xmtc.core.lessons import Lesson
 from xmtc.core.model import Documents, Model, check_k
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.propensity import inverse_propensity

@@ -20,8 +20,8 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.ensemble import LEARNED, Rule, combine
 from xmtc.core.errors import ConfigError, ModelError
 from xmtc.core.explanation import Explanation
-from xmtc.core.held_out import Lesson
 from xmtc.core.labels import LabelSet
+from xmtc.core.lessons import Lesson
 from xmtc.core.model import Documents, Model, check_k
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
@@ -76,7 +76,7 @@ def learn(
     """Make one model of several by trees that learn from labelled documents; it comes calibrated.
 
     lessons: rows of the corpus, ranked by models in the members' places that were not trained on them, as
-    `held_out.find_lessons` yields them, `config.depth` labels deep.
+    `lessons.find_lessons` yields them, `config.depth` labels deep.
     """
     labels = unite_labels([member.labels for member in members])
     manifest = describe(members, config, labels, seed, corpus.fingerprint())
