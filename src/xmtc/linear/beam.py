@@ -234,17 +234,24 @@ def _join(
     best_scores = np.full((n, k), -np.inf, dtype=np.float32)
     found = np.empty(width, dtype=np.int32)
     firsts, others = np.empty(width, dtype=np.float64), np.empty(width, dtype=np.float64)
+    n_slots = 4
+    while n_slots < 2 * width:
+        n_slots *= 2
+    slots = np.empty(n_slots, dtype=np.int32)  # a hash table: places in `found`, -1 where a slot is free
     for i in range(n):
         count = 0
+        slots[:] = -1
         for place in range(width):
             label = labels[i, place]
             if label < 0:
                 continue
-            at = 0
-            while at < count and found[at] != label:
-                at += 1
-            if at == count:
-                found[at], firsts[at], others[at] = label, shares[i, place], 0.0
+            slot = (np.int64(label) * 0x9E3779B1) & (n_slots - 1)
+            while slots[slot] >= 0 and found[slots[slot]] != label:
+                slot = (slot + 1) & (n_slots - 1)
+            at = slots[slot]
+            if at < 0:
+                slots[slot] = count
+                found[count], firsts[count], others[count] = label, shares[i, place], 0.0
                 count += 1
             else:  # the first is added last, as np.add.reduceat does: scores keep the bits that `combine` gives them
                 others[at] += shares[i, place]
