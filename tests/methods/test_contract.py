@@ -45,13 +45,10 @@ METHODS |= {
     for family in ("bert", "roberta", "xlnet")
 }
 
-# texts in several windows, joined in each way
+# texts in several windows; other methods and ways of joining them are in test_windows.py
 METHODS["lightxml (bert, windows)"] = merge(
     METHODS["lightxml (bert, small)"],
     {"encoder": {"max_length": 8, "windows": 3, "window_choice": "spread", "window_pool": "attention"}},
-)
-METHODS["aplc (xlnet, windows)"] = merge(
-    METHODS["aplc (xlnet)"], {"encoder": {"max_length": 8, "windows": 3, "window_choice": "ends", "window_pool": "max"}}
 )
 
 # every matcher, a ranker that reads the matcher's vectors, and several members
@@ -68,7 +65,6 @@ XBERT = {
 }
 METHODS |= {f"xbert ({kind})": merge(XBERT, {"match": {"kind": kind}}) for kind in ("linear", "xttention", "bert")}
 METHODS["xbert (joined)"] = merge(XBERT, {"rank": {"embedding": True, "negatives": "both"}})
-METHODS["xbert (windows)"] = merge(XBERT, {"encoder": {"max_length": 8, "windows": 3}})
 METHODS["xbert (both matchers)"] = merge(XBERT, {"match": {"kind": "xttention", "linear": 0.5}})
 METHODS["xbert (ensemble)"] = merge(
     XBERT, {"match": {"kind": "linear"}, "cluster": {"vectors": ["words", "pifa"], "seeds": 2}}
