@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from xmtc.core import parallel
-from xmtc.core.threads import cpu_quota, settle, usable_cores
+from xmtc.core import threads
+from xmtc.core.threads import cpu_quota, n_threads, settle
 
 COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -35,10 +35,10 @@ def test_xmtc_threads_governs_all() -> None:
 
 
 def test_a_quota_below_the_cores_is_told_to_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xmtc.core.threads.usable_cores", lambda: 4)
+    monkeypatch.setattr(threads, "n_threads", lambda: 2)
     found = settled({"MKL_NUM_THREADS": "3"}, quota=2)
     assert [found[name] for name in COUNTS] == ["2", "2", "3", "2"]
-    assert not settled({}, quota=4).keys() & set(COUNTS)
+    assert not settled({}, quota=None).keys() & set(COUNTS)
 
 
 def write(folder: Path, **files: str) -> None:
@@ -80,10 +80,10 @@ def test_quota_of_version_1(tmp_path: Path) -> None:
 
 def test_threads_follow_the_quota(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XMTC_THREADS", raising=False)
-    monkeypatch.setattr(parallel, "cpu_quota", lambda: 1)
-    assert parallel.n_threads() == 1
-    monkeypatch.setattr(parallel, "cpu_quota", lambda: None)
-    assert parallel.n_threads() == usable_cores()
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 3, 5}, raising=False)
+    for quota, expected in ((1, 1), (3, 3), (8, 3), (None, 3)):
+        monkeypatch.setattr(threads, "cpu_quota", lambda quota=quota: quota)
+        assert n_threads() == expected
 
 
 def test_importing_sets_them_before_torch_loads() -> None:

@@ -50,13 +50,10 @@ METHODS |= {
 }
 METHODS["aplc (roberta)"] = merge(METHODS["aplc (roberta)"], {"head": {"initial_bias": "prior"}})
 
-# texts in several windows, joined in each way
+# texts in several windows; other methods and ways of joining them are in test_windows.py
 METHODS["lightxml (bert, windows)"] = merge(
     METHODS["lightxml (bert, small)"],
     {"encoder": {"max_length": 8, "windows": 3, "window_choice": "spread", "window_pool": "attention"}},
-)
-METHODS["aplc (xlnet, windows)"] = merge(
-    METHODS["aplc (xlnet)"], {"encoder": {"max_length": 8, "windows": 3, "window_choice": "ends", "window_pool": "max"}}
 )
 
 # every matcher, a ranker that reads the matcher's vectors, and several members
@@ -76,7 +73,6 @@ METHODS["xbert (joined)"] = merge(XBERT, {"rank": {"embedding": True, "negatives
 METHODS["xbert (coarse first, features by dev)"] = merge(
     XBERT, {"match": {"kind": "xttention", "coarse": 0.3}, "rank": {"embedding": "auto"}}
 )
-METHODS["xbert (windows)"] = merge(XBERT, {"encoder": {"max_length": 8, "windows": 3}})
 METHODS["xbert (both matchers)"] = merge(XBERT, {"match": {"kind": "xttention", "linear": 0.5}})
 METHODS["xbert (ensemble)"] = merge(
     XBERT, {"match": {"kind": "linear"}, "cluster": {"vectors": ["words", "pifa"], "seeds": 2}}

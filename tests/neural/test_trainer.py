@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from tests.neural.toys import SEED, Toy, documents, precision, run
 from xmtc.core.errors import ConfigError, ModelError
 from xmtc.core.progress import Progress
-from xmtc.neural import optimizer, trainer
+from xmtc.neural import devices, optimizer, trainer
 from xmtc.neural.batches import Batch, order_batches
 from xmtc.neural.optimizer import Plateau
 from xmtc.neural.trainer import Group, TrainConfig, fit
@@ -291,10 +291,33 @@ def test_cut_checkpoint_is_refused_by_name(tmp_path: Path) -> None:
 def test_half_precision_on_a_cpu_is_refused_and_spoils_nothing() -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")
-    for precision_ in ("bf16", "fp16"):
-        with pytest.raises(ConfigError, match=f"train.precision = {precision_} is for GPUs"):
-            run(Toy(), precision=precision_)
+    with pytest.raises(ConfigError, match=r"train.precision = fp16 is for GPUs"):
+        run(Toy(), precision="fp16")
     run(Toy(), epochs=1)
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("import os, signal; os.kill(os.getpid(), signal.SIGILL)", "signal 4"),
+        ("raise RuntimeError('no such kernel')", "RuntimeError: no such kernel"),
+    ],
+)
+def test_bf16_is_refused_where_a_cpu_cannot(program: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    monkeypatch.setattr(devices, "_BF16_STEP", program)
+    devices._probe_bf16.cache_clear()
+    with pytest.raises(ConfigError, match=rf"train.precision = bf16 does not run on this CPU \({reason}\)"):
+        run(Toy(), precision="bf16")
+
+
+def test_bf16_trains_where_a_cpu_can() -> None:
+    try:
+        devices._probe_bf16()
+    except ConfigError as error:
+        pytest.skip(str(error))
+    run(Toy(), epochs=1, precision="bf16")
 
 
 def test_a_loss_that_is_no_number_stops_the_run() -> None:

@@ -6,7 +6,6 @@ another writes: so one thread and eight give the same bytes.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -14,25 +13,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from xmtc.core.errors import ConfigError
-from xmtc.core.threads import cpu_quota, usable_cores
+from xmtc.core.threads import n_threads as n_threads
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-
-
-def n_threads() -> int:
-    """Return the number of threads to use: XMTC_THREADS, else the cores that this process may use.
-
-    These are the cores that it may run on, or as many whole ones as its container's quota leaves.
-    """
-    wanted = os.environ.get("XMTC_THREADS")
-    if wanted:
-        if not wanted.isdecimal() or int(wanted) < 1:
-            raise ConfigError(f"XMTC_THREADS must be a whole number above 0; got {wanted!r}")
-        return int(wanted)
-    cores = usable_cores()
-    return min(cores, cpu_quota() or cores)
 
 
 def run(function: Callable[[Task], Result], tasks: Iterable[Task]) -> list[Result]:

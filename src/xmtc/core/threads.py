@@ -12,6 +12,8 @@ from collections.abc import Iterator, MutableMapping
 from functools import cache
 from pathlib import Path
 
+from xmtc.core.errors import ConfigError
+
 # waiting threads sleep: the rule of OpenMP, and what GNU's and Intel's libraries make of it
 _QUIET = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "KMP_BLOCKTIME": "0"}
 _COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -20,23 +22,30 @@ _COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 def settle(environment: MutableMapping[str, str], quota: int | None) -> None:
     """Set what libraries read when they are loaded, unless the user has; XMTC_THREADS wins over their own numbers.
 
-    quota: cores that a container's limit leaves, which most libraries do not see.
+    quota: cores that a container's limit leaves, which most libraries do not see; None: no limit.
     """
     if not environment.keys() & _QUIET.keys():  # one alone says what the user wants
         environment.update(_QUIET)
     wanted = environment.get("XMTC_THREADS", "")
     if wanted.isdecimal() and int(wanted) > 0:
         environment.update(dict.fromkeys(_COUNTS, wanted))
-    elif quota is not None and quota < usable_cores():
+    elif not wanted and quota is not None:
         for name in _COUNTS:
-            environment.setdefault(name, str(quota))
+            environment.setdefault(name, str(n_threads()))
 
 
-def usable_cores() -> int:
-    """Return the number of cores that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def n_threads() -> int:
+    """Return the number of threads to use: XMTC_THREADS, else the cores that this process may use.
+
+    These are the cores that it may run on, or as many whole ones as its container's quota leaves.
+    """
+    wanted = os.environ.get("XMTC_THREADS")
+    if wanted:
+        if not wanted.isdecimal() or int(wanted) < 1:
+            raise ConfigError(f"XMTC_THREADS must be a whole number above 0; got {wanted!r}")
+        return int(wanted)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, cpu_quota() or cores)
 
 
 @cache
