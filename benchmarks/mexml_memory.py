@@ -81,7 +81,7 @@ def literal(job: Found) -> Found:
             states = encoded.states[self.layer]
             attention = (self.queries @ states.transpose(1, 2)).softmax(2)  # (B, L, T); no padding here
             e = attention @ states  # (B, L, d)
-            logits: Tensor = self.output(F.relu(self.hidden(e))).squeeze(2)
+            logits: Tensor = self.output(F.relu(self.hidden(e))).squeeze(2) + self.label_bias
             return logits
 
     return _train(_build(Literal, job), job)

@@ -92,6 +92,14 @@ def compare(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, floa
     return mean(differences), half, abs(mean(differences)) > half
 
 
+# settings of stored runs that have another name now, and mean the same
+_RENAMED = {
+    "encoder.mean=true": "encoder.pool=cls+mean",
+    "encoder.cls_layers=5": "encoder.pool=cls5",
+    "encoder.cls_layers=1": "encoder.pool=cls",
+}
+
+
 def _read(study: Study) -> tuple[Results, list[str]]:
     """Runs of the study as it is now, and the names of results with other settings or documents."""
     results: Results = {arm.name: {} for arm in study.arms}
@@ -99,7 +107,8 @@ def _read(study: Study) -> tuple[Results, list[str]]:
     wanted = {arm.name: (arm.method, flatten(arm.settings), asdict(study.documents)) for arm in study.arms}
     for name, result in read_results(f"ablations/{study.paper}").items():
         arm = result["arm"]
-        if (result["method"], result["settings"], result["documents"]) == wanted.get(arm):
+        settings = [_RENAMED.get(setting, setting) for setting in result["settings"]]
+        if (result["method"], settings, result["documents"]) == wanted.get(arm):
             results[arm][result["seed"]] = result
         else:
             stale.append(name)

@@ -55,6 +55,7 @@ def _run_rival(name: str, rival: Rival, problem: Problem, work: Path, options: a
         "notes": list(rival.notes),
         "facts": facts(options.threads, options.seed),
     }
+    encoder = rival.encoder_on(name)
     model, top = work / "models" / name / rival.name, work / "models" / name / f"{rival.name}.npy"
     job = {
         "data": str(problem.folder),
@@ -64,8 +65,7 @@ def _run_rival(name: str, rival: Rival, problem: Problem, work: Path, options: a
         "threads": options.threads,
         "seed": options.seed,
         "settings": rival.settings_of(name),
-        "encoder": rival.encoder
-        and encoder_folder(rival.encoder, rival.settings_of(name)["layers"], work / "encoders"),
+        "encoder": encoder and encoder_folder(encoder, rival.settings_of(name)["layers"], work / "encoders"),
     }
     shutil.rmtree(model, ignore_errors=True)  # an earlier run's
     phase = "install"

@@ -27,7 +27,6 @@ class Rival:
     check: str  # an import that succeeds when it is installed
     settings: dict[str, Any] = field(default_factory=dict)  # all else is the rival's own default
     notes: tuple[str, ...] = ()
-    encoder: str | None = None  # it begins with these weights, which xmtc finds
     slow: bool = False  # runs only when it is named
     C: tuple[float, ...] = ()  # those that benchmarks.peers.choose tries, where its C is chosen
     by_set: dict[str, dict[str, Any]] = field(default_factory=dict)  # set → its settings there, over the others
@@ -49,10 +48,19 @@ class Rival:
 
     def title_on(self, name: str) -> str:
         """Its title, with what it reads on a set."""
-        if self.encoder is None:
+        encoder = self.encoder_on(name)
+        if encoder is None:
             return self.title
         settings = self.settings_of(name)
-        return f"{self.title}, {settings['layers'] or 'all'} layers, {settings['truncate_length']} tokens"
+        read = f"{settings['layers'] or 'all'} layers, {settings['truncate_length']} tokens"
+        return f"{self.title} on {encoder}, {read}"
+
+    def encoder_on(self, name: str) -> str | None:
+        """The encoder that it starts from on a set, the same as the recipe of ours; None if it has none."""
+        if name not in self.beside:
+            return None
+        encoder: str = read_recipe(self.beside[name])[1]["encoder"]["name"]
+        return encoder
 
 
 def _as_in(recipe: str) -> dict[str, Any]:
@@ -97,19 +105,18 @@ RIVALS = {
         ),
         Rival(
             "pecos-xrt",
-            "PECOS XR-Transformer on MiniLM",
+            "PECOS XR-Transformer",
             # it imports what later versions of transformers no longer have
             ("torch==2.13.0", "libpecos", "transformers==4.46.3"),
             "from pecos.xmc.xtransformer.model import XTransformer",
             {"beam_size": 10},
             (
                 "it reads the texts too: tokenizing and its encoder are part of its times",
-                "layers, tokens, epochs, batches and rate are those of the recipe for xbert",
+                "encoder, layers, tokens, epochs, batches and rate are those of the recipe for xbert",
                 "its epochs are those of each level of its label tree",
                 "its learning rate is that of its layers over clusters too",
                 "it gets the beginnings of the texts, 64 characters for each token that it reads",
             ),
-            encoder="minilm",
             slow=True,
             beside={
                 "cooking": "xbert/cooking-cpu",

@@ -48,7 +48,7 @@ def test_all_phases_become_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     phases = result["phases"]
     assert result["fits"] is fits  # 8 GiB are 8,590 · 10⁶ bytes
     assert phases["ours"]["loss"] == pytest.approx(phases["literal"]["loss"], rel=1e-5)
-    attention = 50 * 16 + 17 * 8 + 9
+    attention = 50 * 16 + 17 * 8 + 9 + 50  # queries, hidden, output, and a bias per label
     assert phases["ours"]["parameters"] == phases["literal"]["parameters"] == attention
     assert phases["whole"]["parameters"] > attention + 17 * 16 + 17 * 50
     results.write_result(mexml_memory.NAME, result)

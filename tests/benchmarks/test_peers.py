@@ -50,13 +50,15 @@ def test_the_transformer_reads_and_learns_as_xbert_does() -> None:
     assert rival.beside.keys() == set(SETS)
     assert rival.settings_of("tate") == {
         "beam_size": 10,
-        "layers": 3,
+        "layers": None,
         "truncate_length": 32,
         "num_train_epochs": 1,
         "batch_size": 64,
         "learning_rate": 2e-4,
     }
-    assert rival.settings_of("cooking")["layers"] is None
+    assert rival.encoder_on("tate") == "minilm-l3"
+    assert rival.title_on("tate") == "PECOS XR-Transformer on minilm-l3, all layers, 32 tokens"
+    assert RIVALS["pecos"].encoder_on("tate") is None
 
 
 def test_a_rivals_encoder_can_be_cut(tmp_path: Path) -> None:

@@ -256,7 +256,7 @@ def test_renewed_neighbours_are_those_of_the_encoder_after_an_epoch(settings, mo
     monkeypatch.setattr(trainer._Run, "score_epoch", score_epoch)
     model = xmtc.train(documents(), "treader", merge(settings, RENEWED), seed=3, out=tmp_path / "model")
     assert model.manifest.details.renewed
-    comparing = model.teacher.compare.encoder
+    comparing = model.teacher.compare.encoder.encoder
     for name, value in comparing.state_dict().items():
         assert torch.equal(value, ends[0][name])
     assert any(not torch.equal(value, ends[1][name]) for name, value in ends[0].items())
