@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from xmtc.core.calibration import CalibratedModel, CurveMethod, Threshold
     from xmtc.core.ensemble import AnyRule
     from xmtc.core.updatable import Updatable
+    from xmtc.presets import PresetRun as PresetRun
 
 __all__ = [
     "METHODS",
@@ -44,6 +45,7 @@ __all__ = [
     "list_recipes",
     "load",
     "n_features",
+    "prepare_preset",
     "prepare_run",
     "rank_corpus",
     "rank_in_stages",
@@ -63,6 +65,8 @@ def train(
     config: Mapping[str, Any] | Settings | None = None,
     *,
     recipe: str | Path | None = None,
+    preset: str | None = None,
+    time_limit: float | None = None,
     dev: Corpus | None = None,
     out: str | Path | None = None,
     seed: int = 0,
@@ -73,12 +77,59 @@ def train(
     """Train a model, save it to `out` if given, and return it.
 
     method: one of METHODS ("linear" if neither it nor a recipe is given). config: nested settings of the method, over
-    the recipe's. recipe: a name such as "linear/one-tree", or the path of a TOML file; it names its method. dev:
+    the recipe's. recipe: a name such as "linear/one-tree", or the path of a TOML file; it names its method. preset:
+    "fast", "balanced" or "best", which choose methods and settings themselves, within time_limit seconds. dev:
     documents to stop early or choose by, for methods that do. resume: continue an interrupted run, or return the
     finished model of the same settings, data and seed.
     """
+    if preset is not None or time_limit is not None:
+        by_hand = {"method": method, "recipe": recipe, "config": config or None}
+        chosen = prepare_preset(
+            preset, time_limit, by_hand=by_hand, out=out, seed=seed, resume=resume, overwrite=overwrite
+        )
+        return chosen.start(corpus, dev, progress)
     run = prepare_run(method, config, recipe=recipe, out=out, seed=seed, resume=resume, overwrite=overwrite)
     return run.start(corpus, dev, progress)
+
+
+def prepare_preset(
+    preset: str | None,
+    time_limit: float | None = None,
+    *,
+    by_hand: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    seed: int = 0,
+    resume: bool = False,
+    overwrite: bool = False,
+) -> PresetRun:
+    """Check everything that `train` with a preset can refuse before it sees documents.
+
+    by_hand: what else was given to choose a method or its settings, by name; a preset chooses these itself.
+    """
+    from xmtc.presets import PresetRun, Trainers, check_preset
+
+    if preset is None:
+        raise ConfigError("a time limit needs a preset, such as best; a method takes the time that it takes")
+    given = [name for name, value in (by_hand or {}).items() if value is not None]
+    if given:
+        raise ConfigError(f"preset {preset!r} chooses the method and its settings; leave out {' and '.join(given)}")
+    check_preset(preset)
+    if time_limit is not None and (
+        isinstance(time_limit, bool) or not isinstance(time_limit, (int, float)) or not 0 < time_limit < float("inf")
+    ):
+        raise ConfigError(f"time_limit must be a positive number of seconds; got {time_limit!r}")
+    _check_seed(seed)
+    if out is not None:
+        check_out(out, resume=resume, overwrite=overwrite)
+
+    def train_member(corpus: Corpus, method: str, config: Mapping[str, Any], **options: Any) -> Model:
+        run = prepare_run(method, config, out=options["out"], seed=options["seed"], resume=options["resume"])
+        return run.start(corpus, options["dev"] if run.uses_dev else None, options["progress"])
+
+    trainers = Trainers(
+        train_member, _teach, lambda model, corpus, progress: calibrate(model, corpus, progress=progress), load
+    )
+    return PresetRun(preset, time_limit, None if out is None else Path(out), seed, resume, overwrite, trainers)
 
 
 def prepare_run(
@@ -92,12 +143,16 @@ def prepare_run(
     overwrite: bool = False,
 ) -> TrainingRun:
     """Check everything that `train` can refuse before it sees documents; the arguments are those of `train`."""
-    if not isinstance(seed, int) or not 0 <= seed < 2**32:
-        raise ConfigError(f"seed must be a whole number from 0 to 4294967295; got {seed!r}")
+    _check_seed(seed)
     method, settings = read_settings(method, config, recipe)
     if out is not None:
         check_out(out, resume=resume, overwrite=overwrite)
     return TrainingRun(method, settings, None if out is None else Path(out), seed, resume, overwrite)
+
+
+def _check_seed(seed: object) -> None:
+    if not isinstance(seed, int) or not 0 <= seed < 2**32:
+        raise ConfigError(f"seed must be a whole number from 0 to 4294967295; got {seed!r}")
 
 
 @dataclass(frozen=True)
@@ -285,7 +340,7 @@ def ensemble(
     labels by their worth; probabilities stay calibrated.
     """
     from xmtc.core.ensemble import LEARNED
-    from xmtc.methods.ensemble import check_learn, join, learn
+    from xmtc.methods.ensemble import join
 
     if out is not None:
         check_target(out, overwrite=overwrite)
@@ -294,17 +349,11 @@ def ensemble(
             raise ConfigError(f"dev and tail are for rule 'learned'; rule {rule!r} learns nothing: leave them out")
         model: Model = join(models, rule, weights)
     else:
-        from xmtc.core.calibration import uncalibrated
-        from xmtc.core.lessons import find_lessons
-
         if weights is not None:
             raise ConfigError("rule 'learned' finds the weights itself; leave them out")
         if not isinstance(dev, Corpus):
             raise ConfigError("rule 'learned' learns from labelled documents; give them as dev (--dev DATA)")
-        members = [uncalibrated(member) for member in models]
-        config = check_learn(members, tail)
-        lessons = find_lessons(members, dev, _train_again, _is_cheap, config.depth, config.documents, seed, progress)
-        model = learn(members, config, dev, lessons, seed=seed, progress=progress)
+        model = _teach(models, dev, tail, seed, progress)
     if out is not None:
         model.save(out, overwrite=overwrite)
     return model
@@ -433,6 +482,26 @@ def find_threshold(model: Model, target: str, k: int | None = None) -> Threshold
     from xmtc.core import calibration
 
     return calibration.find_threshold(model, target, calibration.DEPTH if k is None else k)
+
+
+def _teach(
+    members: Sequence[Model] | Mapping[str, Model],
+    dev: Corpus,
+    tail: float,
+    seed: int,
+    progress: Progress,
+    **about: Any,
+) -> CalibratedModel:
+    """A learned ensemble; models with names have these on its leaderboard. about: the preset, for the details."""
+    from xmtc.core.calibration import uncalibrated
+    from xmtc.core.lessons import find_lessons
+    from xmtc.methods.ensemble import check_learn, learn
+
+    names = list(members) if isinstance(members, Mapping) else None
+    models = [uncalibrated(model) for model in (members.values() if isinstance(members, Mapping) else members)]
+    config = check_learn(models, tail)
+    lessons = find_lessons(models, dev, _train_again, _is_cheap, config.depth, config.documents, seed, progress)
+    return learn(models, config, dev, lessons, names=names, about=about, seed=seed, progress=progress)
 
 
 def _train_again(model: Model, corpus: Corpus, progress: Progress) -> Model:

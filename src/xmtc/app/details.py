@@ -23,6 +23,18 @@ def last_update(model: Model) -> dict[str, Any]:
     return done
 
 
+def leaderboard(model: Model) -> list[dict[str, Any]]:
+    """Return what a learned ensemble and its members reach, the ensemble first; nothing for other models."""
+    found: list[dict[str, Any]] = details_json(model).get("leaderboard", [])
+    return found
+
+
+def left_out(model: Model) -> list[str]:
+    """Return the members that a preset left out, with reasons."""
+    found: list[str] = details_json(model).get("left_out", [])
+    return found
+
+
 def member_names(model: Model) -> list[str]:
     """Return the names of a model's members: methods in an ensemble, clusterings in a model in stages."""
     return [one if isinstance(one, str) else name_member(one) for one in details_json(model).get("members", ())]

@@ -112,7 +112,7 @@ def _gradients(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
     return values
 
 
-def factor(schedule: Schedule, step: int, n_steps: int, warmup: float) -> float:
+def factor(schedule: Schedule, step: float, n_steps: int, warmup: float) -> float:
     """Return the factor of step `step` (from 0) of n_steps; `warmup` is the share of steps spent rising from 0 to 1.
 
     After the rise constant stays at 1, and the others fall to 0 at the end. Papers know this one curve by two names:

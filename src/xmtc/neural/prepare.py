@@ -20,6 +20,7 @@ from xmtc.core.errors import DataError
 from xmtc.core.held_out import hold_out
 from xmtc.core.labels import LabelSet
 from xmtc.core.metrics import Propensity, dev_scorer
+from xmtc.core.outlined import Pace
 from xmtc.core.progress import Progress
 from xmtc.core.storage import Details, Epoch, Manifest
 from xmtc.core.texts import Texts
@@ -47,6 +48,12 @@ class NeuralConfig(Settings):
         from xmtc.neural.outline import outline_training
 
         return outline_training(self.encoder, self.train, corpus)
+
+    def measure_pace(self, corpus: Corpus) -> Pace:
+        """Return how fast a network with this encoder is trained here, by a few steps."""
+        from xmtc.neural.pace import measure_pace
+
+        return measure_pace(self.encoder, self.train, corpus)
 
 
 C = TypeVar("C", bound=NeuralConfig)

@@ -61,6 +61,9 @@ class TrainConfig(Settings):
     metric: str = Field("P@5", description="by which the best epoch is chosen on dev")
     patience: int | None = Field(None, ge=1, description="epochs without a better dev score before stopping")
     checkpoint_minutes: float = Field(5, gt=0)
+    time_limit: float | None = Field(
+        None, gt=0, description="minutes after which training stops; rates fall as if the last step were then"
+    )
     precision: Precision = "fp32"
 
     @model_validator(mode="after")
@@ -94,6 +97,7 @@ class _State:
     averaged: int = 0
     curve: list[Epoch] = field(default_factory=list)
     scaler: dict[str, Any] | None = None  # of half precision
+    seconds: float = 0.0  # of training, before the run was interrupted
 
 
 Score = Callable[[Ranking], float]
@@ -119,11 +123,14 @@ def fit(
     dev: documents to choose the best epoch by, and a function from their ranking to a score. partial: folder of
     checkpoints; training resumes from those of the same `identity`. on_epoch: called with the number of each epoch
     before it begins, also when training resumes inside it. skips_parameters: a step may leave parameters out.
-    plateau: how rates fall when dev does not improve; without it they do not.
+    plateau: how rates fall when dev does not improve; without it they do not. With `config.time_limit`, training ends
+    in the middle of an epoch if it must, and what was learnt by then is scored like a whole epoch.
     """
     run = _Run(network, groups, data, config, dev, seed, partial, identity or {}, skips_parameters, plateau, progress)
     state = run.state
     while state.epoch < config.epochs and not (config.patience and state.stale >= config.patience):
+        if state.epoch and run.share_of_time() >= 1:
+            break
         if on_epoch is not None:
             on_epoch(state.epoch)
         run.train_epoch()
@@ -169,6 +176,7 @@ class _Run:
         self.rates = [group["lr"] for group in self.groups]
         self.parameters = [parameter for group in self.groups for parameter in group["params"]]
         self.log = RunLog(partial / "log.jsonl" if main and partial is not None else None, self.state.step)
+        self.began = time.monotonic() - self.state.seconds
         self.pending: list[Tensor] = []  # losses of the last steps, not yet read: reading waits for the GPU
 
     def train_epoch(self) -> None:
@@ -183,6 +191,9 @@ class _Run:
         started = told = saved = time.monotonic()
         documents = 0
         for number in range(state.done, len(batches)):
+            if number and self.share_of_time() >= 1:
+                self.progress.say(f"time is up after {number:,} of the {len(batches):,} steps of this epoch")
+                break
             if number == config.dropout_steps:
                 self.network.eval()
             self.pending.append(self._step(batches[number]))
@@ -203,11 +214,19 @@ class _Run:
                 saved = time.monotonic()
         self._read_losses()
 
+    def share_of_time(self) -> float:
+        """Return how much of the time limit is used up, 0 without a limit; all processes get the same answer."""
+        if self.config.time_limit is None:
+            return 0.0
+        share = (time.monotonic() - self.began) / (60 * self.config.time_limit)
+        return float(broadcast_object_list([share])[0])
+
     def _step(self, batch: np.ndarray) -> Tensor:
         """One optimizer step on a global batch; returns its loss."""
         config, accelerator = self.config, self.accelerator
         rank, world = accelerator.process_index, accelerator.num_processes
-        scale = factor(config.schedule, self.state.step, self.n_steps, config.warmup)
+        place = max(self.state.step, self.share_of_time() * self.n_steps)  # a late step counts as the one due now
+        scale = factor(config.schedule, place, self.n_steps, config.warmup)
         if self.plateau is not None:
             scale *= self.plateau.factor**self.state.falls
         for group, rate in zip(self.groups, self.rates, strict=True):
@@ -293,7 +312,7 @@ class _Run:
             return
         scaler = self.accelerator.scaler
         self.state.scaler = None if scaler is None else scaler.state_dict()
-        self.state.averaged = self.average.count
+        self.state.averaged, self.state.seconds = self.average.count, time.monotonic() - self.began
         extra = {f"average.{name}": value for name, value in self.average.mean.items()}
         extra |= {f"best.{name}": value for name, value in (self.best or {}).items()}
         state = {**vars(self.state), "curve": [entry.to_json() for entry in self.state.curve]}

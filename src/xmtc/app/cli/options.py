@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -68,6 +69,17 @@ def parse_numbers(text: str, option: str, example: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise ConfigError(f"{option} takes numbers separated by commas, such as {example}; got {text!r}") from None
+
+
+def parse_duration(text: str, option: str) -> float:
+    """Read a duration such as 90s, 30m, 2h or 1h30m, or a number of seconds; return seconds."""
+    number = r"(\d+(?:\.\d+)?)"
+    found = re.fullmatch(f"(?:{number}h)?(?:{number}m)?(?:{number}s?)?", text.strip().lower())
+    parts = [float(part or 0) for part in found.groups()] if found else []
+    seconds = sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
+    if seconds <= 0:
+        raise ConfigError(f"{option} takes a duration such as 90s, 30m, 2h or 1h30m; got {text!r}")
+    return seconds
 
 
 def parse_propensity(text: str | None) -> Propensity | None:

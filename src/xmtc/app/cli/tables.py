@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich import box
@@ -9,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from xmtc.app.cli.console import duration, megabytes, out
+from xmtc.app.details import leaderboard, left_out
 from xmtc.app.scores import describe_propensity, relative, verdict
 from xmtc.core.metrics import (
     BINS,
@@ -34,6 +36,36 @@ def print_saved(model: Model, folder: str, seconds: float | None = None) -> None
     size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
     sizes = f"{megabytes(size)}, {model.labels.n_labels:,} labels, {model.manifest.n_documents:,} documents"
     print(f"{folder}: {model.manifest.method}, {sizes}" + (f", {duration(seconds)}" if seconds is not None else ""))
+
+
+def print_leaderboard(model: Model, folder: str, seconds: Mapping[str, float] | None = None) -> None:
+    """Print what each member of a learned ensemble reaches and takes; nothing for other models."""
+    board = leaderboard(model)
+    if not board:
+        return
+    keys = list(board[0]["scores"])
+    timed = ["time"] if seconds else []
+    table = Table(box=box.SIMPLE, title="leaderboard", title_justify="left", title_style="bold")
+    table.add_column("model")
+    for heading in (*keys, "share", "size", *timed):
+        table.add_column(heading, justify="right")
+    for place, line in enumerate(board):
+        part = Path(folder) / f"member-{place - 1}" if place else Path(folder)
+        size = sum(path.stat().st_size for path in part.rglob("*") if path.is_file())
+        taken = sum(seconds.values()) if seconds and not place else (seconds or {}).get(line["name"])
+        table.add_row(
+            Text(line["name"]),
+            *(f"{line['scores'][key]:.2f}" for key in keys),
+            f"{line['share']:.0%}" if "share" in line else "",
+            megabytes(size),
+            *([] if not timed else ["" if taken is None else duration(taken)]),
+        )
+    out().print(table)
+    out().print(
+        Text("scores: documents that taught the ensemble, ranked by models that had not seen them", style="dim")
+    )
+    for reason in left_out(model):
+        out().print(Text(f"left out: {reason}"), soft_wrap=True)
 
 
 def print_written(report: str | None) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from xmtc.app.cli.options import Group, Overwrite, Seed, check_path
+from xmtc.app.cli.options import Group, Overwrite, Seed, check_path, parse_duration
 from xmtc.app.cli.recipes import list_if_asked
 from xmtc.app.cli.table_options import TableOptions, takes_tables
 from xmtc.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from xmtc.api import PresetRun, TrainingRun
 
 
 @takes_tables
@@ -36,6 +39,18 @@ def train(
             callback=list_if_asked,
             help="Name of a recipe, or path of a TOML file; list shows all, as `xmtc recipes` does.",
         ),
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            "--preset",
+            metavar="PRESET",
+            help="fast, balanced or best: chooses methods and settings itself, and shows a leaderboard.",
+        ),
+    ] = None,
+    time_limit: Annotated[
+        str | None,
+        typer.Option("--time-limit", metavar="TIME", help="For --preset: such as 90s, 30m or 2h."),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -63,7 +78,7 @@ def train(
     """Train a model on labelled documents and save it."""
     from xmtc import api
     from xmtc.app.cli.progress import show_progress
-    from xmtc.app.cli.tables import print_saved
+    from xmtc.app.cli.tables import print_leaderboard, print_saved
     from xmtc.core.config import parse_assignments
     from xmtc.core.corpus import Corpus
     from xmtc.core.progress import Progress
@@ -74,7 +89,7 @@ def train(
         found = splits(data if dev is None else dev)  # a wrong path is a mistake, used or not
         if dev is None and "dev" not in found:
             return None
-        if not run.uses_dev:
+        if isinstance(run, api.TrainingRun) and not run.uses_dev:
             set_so = " as it is set" if api.uses_dev(run.method) else ""
             progress.say(f"dev is not used: the {run.method} method{set_so} neither stops early nor chooses by dev")
             return None
@@ -88,19 +103,25 @@ def train(
     # all that can be refused is refused before the data is read, which may take minutes
     mapping = table.mapping()
     config = parse_assignments(settings or [])
-    run = api.prepare_run(method, config, recipe=recipe, out=out, seed=seed, resume=resume, overwrite=overwrite)
+    by_hand = {"--method": method, "--recipe": recipe, "--set": settings}
+    limit = None if time_limit is None else parse_duration(time_limit, "--time-limit")
+    run: TrainingRun | PresetRun
+    if preset is not None or limit is not None:
+        run = api.prepare_preset(preset, limit, by_hand=by_hand, out=out, seed=seed, resume=resume, overwrite=overwrite)
+    else:
+        run = api.prepare_run(method, config, recipe=recipe, out=out, seed=seed, resume=resume, overwrite=overwrite)
     with show_progress() as progress:
         progress.stage("reading documents")
         corpus = api.read_corpus(data, "train", group=group, mapping=mapping)
-        plan = run.outline(corpus)
         if dry_run:
-            print(plan)
+            print(run.outline(corpus))
             return
-        if run.uses_encoder:
-            progress.say(plan)
+        if isinstance(run, api.TrainingRun) and run.uses_encoder:
+            progress.say(run.outline(corpus))
         chosen_by = read_dev(progress)
-        if group is not None and (chosen_by is not None or not run.uses_dev):
+        if group is not None and (chosen_by is not None or (isinstance(run, api.TrainingRun) and not run.uses_dev)):
             progress.say("--group is not used: no training document is held out")
         model = run.start(corpus, chosen_by, progress)
         store_mapping(out, mapping)
+    print_leaderboard(model, out, {} if isinstance(run, api.TrainingRun) else run.seconds)
     print_saved(model, out, time.monotonic() - started)

@@ -23,6 +23,7 @@ from xmtc.core.errors import DataError, ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
 from xmtc.core.lessons import Lesson
+from xmtc.core.metrics import evaluate
 from xmtc.core.model import Documents, Model, check_k
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.propensity import inverse_propensity
@@ -34,6 +35,7 @@ from xmtc.methods.ensemble.explanations import join_explanations
 from xmtc.methods.ensemble.members import (
     EnsembleConfig,
     EnsembleDetails,
+    Standing,
     count_documents,
     find_entries,
     rename,
@@ -43,6 +45,7 @@ from xmtc.methods.ensemble.trees import Trees
 
 _TREES = "trees.txt"
 _HALVES = 2  # probabilities are learnt from what the trees of one half of the documents say of the other
+_SCORED = 5  # labels of each document that the leaderboard needs
 _FEWEST = 10  # labelled documents to learn from
 
 
@@ -52,15 +55,19 @@ def teach(
     labels: LabelSet,
     corpus: Corpus,
     lessons: Iterable[Lesson],
+    member_names: Sequence[str],
     progress: Progress = SILENT,
-) -> tuple[str, Calibration]:
-    """Learn from rankings by models that were not trained on the documents; return LightGBM's text and a calibration.
+) -> tuple[str, Calibration, list[Standing]]:
+    """Learn from rankings by models that were not trained on the documents.
+
+    Return LightGBM's text, a calibration, and a leaderboard: what the ensemble and each member reach on these
+    documents. The ensemble's scores come from trees of the other half of the documents.
 
     The calibration comes from scores that trees of one half of the documents give to the other half: so it holds for
     new documents, and undoes the weights of rare labels.
     """
     aligned = corpus.align(labels)
-    taught, right, rows = _study(lessons, aligned, labels)
+    taught, right, rows, listed = _study(lessons, aligned, labels)
     if len(rows) < _FEWEST:
         raise DataError(f"a learned ensemble needs {_FEWEST} labelled documents or more; got {len(rows)}")
     if not right.any():
@@ -82,19 +89,38 @@ def teach(
     calibration = fit_calibration(ranking, documents.Y, documents.labels, "isotonic", _SOURCE)
     text = grow(np.ones(len(right), dtype=bool))
     progress.step(_HALVES + 1, _HALVES + 1)
-    return text, calibration
+
+    def score(ranking: Ranking) -> dict[str, float]:
+        found = evaluate(
+            ranking, documents.Y, aligned.labels, manifest.n_documents, mode="known", propensity=config.propensity
+        )
+        return {key: round(found[key], 2) for key in SHOWN}
+
+    gains = Trees.parse(text, names).gains()[: len(member_names) * len(OF_EACH_MEMBER)]
+    by_member = gains.reshape(len(member_names), -1).sum(axis=1)
+    shares = by_member / max(by_member.sum(), 1e-12)
+    board = [Standing(name=_ALL, scores=score(ranking))]
+    for name, own, share in zip(member_names, listed, shares.tolist(), strict=True):
+        board.append(Standing(name=name, scores=score(own), share=round(share, 4)))
+    return text, calibration, board
 
 
+SHOWN = ("P@1", "P@5", "PSP@5")  # scores of the leaderboard
+_ALL = "ensemble"
 _SOURCE = "that the ensemble learnt from (scored by trees that had not seen them)"
 
 
 def _study(
     lessons: Iterable[Lesson], aligned: Corpus, labels: LabelSet
-) -> tuple[Candidates, NDArray[np.bool_], NDArray[np.int64]]:
-    """Candidates of all lessons, numbered by place in the rows that are returned last, and which are right."""
+) -> tuple[Candidates, NDArray[np.bool_], NDArray[np.int64], list[Ranking]]:
+    """Candidates of all lessons, which are right, the rows of their documents, and each member's ranking of these.
+
+    Candidates have documents numbered by place in the rows.
+    """
     names, n_entries = NameShares.of_labels(labels), len(aligned.labels)
     truth = np.repeat(np.arange(len(aligned)), np.diff(aligned.Y.indptr)) * n_entries + aligned.Y.indices
     found, right, rows = [], [], [np.zeros(0, dtype=np.int64)]
+    listed: list[list[Ranking]] = []
     for lesson in lessons:
         rankings = [
             rename(ranking, find_entries(labels, own))
@@ -107,12 +133,14 @@ def _study(
         right.append(np.isin(lesson.rows[candidates.rows] * n_entries + candidates.labels, truth))
         found.append(replace(candidates, rows=candidates.rows + sum(map(len, rows))))
         rows.append(lesson.rows)
+        listed.append([ranking.top(_SCORED).padded(_SCORED) for ranking in rankings])
     together = Candidates(
         np.concatenate([one.rows for one in found]),
         np.concatenate([one.labels for one in found]),
         np.concatenate([one.features for one in found]),
     )
-    return together, np.concatenate(right), np.concatenate(rows)
+    by_member = [Ranking.stack(list(parts)) for parts in zip(*listed, strict=True)]
+    return together, np.concatenate(right), np.concatenate(rows), by_member
 
 
 def read_learned(

@@ -16,7 +16,7 @@ from xmtc.core.labels import LabelSet
 from xmtc.core.model import Model
 from xmtc.core.propensity import Propensity
 from xmtc.core.ranking import Ranking
-from xmtc.core.storage import Details, FolderWriter, Manifest
+from xmtc.core.storage import Details, FolderWriter, Manifest, Record
 from xmtc.methods.ensemble.booster import BoosterConfig
 
 NAME = "ensemble"
@@ -34,10 +34,21 @@ class EnsembleConfig(Settings):
     booster: BoosterConfig = Field(default_factory=BoosterConfig)
 
 
+class Standing(Record):
+    """One line of the leaderboard of a learned ensemble: a member, or the ensemble itself."""
+
+    name: str
+    scores: dict[str, float]  # percent, on the documents that taught the ensemble, by models that had not seen them
+    share: float | None = None  # of what the trees gained by all members; None for the ensemble
+
+
 class EnsembleDetails(Details):
     """What an ensemble stores beside settings."""
 
     members: list[str]  # their methods
+    leaderboard: list[Standing] = Field(default_factory=list)  # of a learned ensemble: itself first, then the members
+    preset: str | None = None  # what chose the members, if a preset did
+    left_out: list[str] = Field(default_factory=list)  # members that the preset could not train, and why
 
 
 def check_members(members: Sequence[Model]) -> None:

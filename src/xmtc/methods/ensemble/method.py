@@ -6,10 +6,11 @@ handed down by api.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,17 +71,22 @@ def learn(
     corpus: Corpus,
     lessons: Iterable[Lesson],
     *,
+    names: Sequence[str] | None = None,
+    about: Mapping[str, Any] | None = None,
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> CalibratedModel:
     """Make one model of several by trees that learn from labelled documents; it comes calibrated.
 
     lessons: rows of the corpus, ranked by models in the members' places that were not trained on them, as
-    `lessons.find_lessons` yields them, `config.depth` labels deep.
+    `lessons.find_lessons` yields them, `config.depth` labels deep. names: of the members in the leaderboard; their
+    methods by default. about: more fields of the details.
     """
     labels = unite_labels([member.labels for member in members])
     manifest = describe(members, config, labels, seed, corpus.fingerprint())
-    text, calibration = teach(manifest, config, labels, corpus, lessons, progress)
+    called = manifest.details.members if names is None else names
+    text, calibration, board = teach(manifest, config, labels, corpus, lessons, called, progress)
+    manifest = manifest.with_details(manifest.details.model_copy(update={"leaderboard": board, **(about or {})}))
     return CalibratedModel(LearnedEnsemble(manifest, labels, tuple(members), config.depth, text), calibration)
 
 

@@ -40,6 +40,7 @@ class Trees:
     n_features: int
     paths: Paths
     inside: NDArray[np.float64]  # (nodes,): what the tree would say of all rows that reach the node
+    gain: NDArray[np.float64]  # (nodes,): how much the split lowered the loss in training
     leaf: NDArray[np.float64]  # (leaves,)
 
     @classmethod
@@ -51,6 +52,10 @@ class Trees:
             raise ModelError(
                 f"the trees of this ensemble are not what LightGBM wrote ({error}); teach it again"
             ) from None
+
+    def gains(self) -> NDArray[np.float64]:
+        """Return how much all splits by each feature lowered the loss in training."""
+        return np.bincount(self.paths.feature, self.gain, self.n_features).astype(np.float64)
 
     def score(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return the sum of the leaves that each row reaches: log-odds."""
@@ -80,7 +85,7 @@ def _parse(text: str, names: list[str]) -> Trees:
         if facts[key] != value:
             raise ValueError(f"{key} is {facts[key][:60]!r}")
     parts: dict[str, list[NDArray]] = {
-        key: [] for key in ("feature", "threshold", "nan", "left", "right", "inside", "leaf")
+        key: [] for key in ("feature", "threshold", "nan", "left", "right", "inside", "gain", "leaf")
     }
     for body in bodies:
         _parse_tree(_fields(body), len(names), parts)
@@ -94,7 +99,7 @@ def _parse(text: str, names: list[str]) -> Trees:
         joined["nan"].astype(bool),
         np.ascontiguousarray(np.stack([joined["right"], joined["left"]], axis=1).astype(np.int32)),
     )
-    return Trees(len(names), paths, joined["inside"], joined["leaf"])
+    return Trees(len(names), paths, joined["inside"], joined["gain"], joined["leaf"])
 
 
 def _parse_tree(facts: dict[str, str], n_features: int, parts: dict[str, list[NDArray]]) -> None:
@@ -129,6 +134,7 @@ def _parse_tree(facts: dict[str, str], n_features: int, parts: dict[str, list[ND
     parts["left"].append(left)
     parts["right"].append(right)
     parts["inside"].append(numbers("internal_value", n))
+    parts["gain"].append(numbers("split_gain", n))
     parts["leaf"].append(numbers("leaf_value", n_leaves))
 
 

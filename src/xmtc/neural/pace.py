@@ -1,0 +1,95 @@
+"""How fast a network of these settings is trained here: settings and a corpus → seconds per document.
+
+A few real steps are taken on a copy that is thrown away: encoder, one layer over all labels, optimizer. Nothing random
+is consumed, and no method is known. `plan.py` estimates from sizes; a busy machine shows only here.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from xmtc.core.corpus import Corpus
+from xmtc.core.outlined import Pace
+from xmtc.core.texts import Texts
+from xmtc.features.tokens import tokenize
+from xmtc.neural.batches import Batch, Inputs
+from xmtc.neural.encoder import Encoder, EncoderConfig, WindowedEncoderConfig, load_encoder
+from xmtc.neural.heads import FlatHead
+from xmtc.neural.optimizer import build_optimizers, group_by_decay
+from xmtc.neural.plan import HeadSize, plan_training
+from xmtc.neural.pooling import PooledEncoderConfig, WindowPool, pool_text, read_pool
+from xmtc.neural.trainer import TrainConfig
+
+_STEPS = 4  # timed, after one that is not
+_MOST_LABELS = 100_000  # more are ranked by clusters, and a step meets few of them
+
+
+def measure_pace(encoder_config: EncoderConfig, train: TrainConfig, corpus: Corpus) -> Pace:
+    """Take a few steps on texts at even distances and return the mean time of a document."""
+    if corpus.texts is None or not len(corpus):
+        return Pace(0.0, 0.0, 0, torch.cuda.is_available())
+    n = min(len(corpus), _STEPS * train.batch_size)
+    rows = np.linspace(0, len(corpus) - 1, n).astype(np.int64)
+    with torch.random.fork_rng():
+        encoder, tokenizer = load_encoder(encoder_config)
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        n_labels = min(corpus.labels.n_labels, _MOST_LABELS)
+        network = _Network(encoder, encoder_config, n_labels).to(device)
+        inputs = Inputs(tokenize(Texts.pack(corpus.texts).take(rows), tokenizer), encoder.layout)
+        Y = corpus.Y[rows][:, :n_labels].tocsr()
+        order = np.argsort(inputs.tokens.lengths, kind="stable")  # batches hold documents of like length
+        batches = [
+            inputs.collate(order[start : start + train.batch_size], Y).to(device)
+            for start in range(0, n, train.batch_size)
+        ]
+        step, read = _time(network, batches)
+    size = HeadSize(sum(p.numel() for p in network.head.parameters()), 0, 3 * n_labels, "")
+    memory = plan_training(encoder, 1, size, inputs.tokens.lengths, train).memory
+    return Pace(step / n, read / n, memory, device.type == "cuda")
+
+
+class _Network(nn.Module):
+    """The encoder and one layer over the labels: what most networks spend their time on."""
+
+    def __init__(self, encoder: Encoder, config: EncoderConfig, n_labels: int) -> None:
+        super().__init__()
+        self.encoder = encoder
+        pooled = config if isinstance(config, PooledEncoderConfig) else PooledEncoderConfig()
+        pool = read_pool(pooled, encoder, default=f"cls{min(5, encoder.n_layers)}")
+        self.parts = pool.parts
+        n_windows = config.windows if isinstance(config, WindowedEncoderConfig) else 1
+        self.windows = WindowPool(pool.width, n_windows, "mean")
+        self.head = FlatHead(pool.width, n_labels, 0.0)
+
+    def forward(self, batch: Batch) -> Tensor:
+        text: Tensor = self.windows(pool_text(self.encoder(batch.ids, batch.mask), self.parts), batch)
+        return text
+
+
+def _time(network: _Network, batches: list[Batch]) -> tuple[float, float]:
+    """Seconds of training on all batches, and of ranking them."""
+    optimizers = build_optimizers(group_by_decay([network], 1e-6, 0.0))
+
+    def learn(batch: Batch) -> float:
+        loss, count = network.head.loss(network(batch), batch)
+        (loss / count.clamp(min=1)).backward()  # type: ignore[no-untyped-call]
+        for optimizer in optimizers:
+            optimizer.step()
+        network.zero_grad(set_to_none=True)
+        return float(loss.detach())  # asking for a number waits for the GPU
+
+    network.train()
+    learn(batches[0])
+    started = time.perf_counter()
+    for batch in batches:
+        learn(batch)
+    learnt = time.perf_counter()
+    network.eval()
+    with torch.inference_mode():
+        for batch in batches:
+            network.head.rank(network(batch), 5)[1].sum().item()
+    return learnt - started, time.perf_counter() - learnt

@@ -1,0 +1,6 @@
+"""Presets: from documents and a time limit to one model, without choosing methods or settings. docs/PRESETS.md."""
+
+from xmtc.presets.plan import PRESETS, check_preset
+from xmtc.presets.run import PresetRun, Trainers
+
+__all__ = ["PRESETS", "PresetRun", "Trainers", "check_preset"]

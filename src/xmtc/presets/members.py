@@ -1,0 +1,93 @@
+"""Members of presets: which models a preset trains, by sizes and lengths of the documents alone.
+
+A corpus enters; members leave, each a method with settings, the most useful first. Times are `plan.py`'s business.
+Nothing here is chosen for one data set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from xmtc.core.corpus import Corpus
+from xmtc.core.held_out import DEV_FRACTION
+
+_SAMPLE = 1000  # texts whose words are counted
+_TOKENS_PER_WORD = 1.4
+_SHORTEST, _LONGEST, _LONGEST_ON_GPU = 16, 128, 512  # tokens of a text that an encoder reads
+_ENOUGH = 1500  # held-out documents that teach an ensemble well
+_MOST_HELD_OUT = 0.12  # of the training documents
+_MANY_LABELS = 3000  # from here on a step over all labels pays only for larger batches
+
+
+@dataclass(frozen=True)
+class Member:
+    """A model to train: its name on the leaderboard and in the folder of an interrupted run, method and settings."""
+
+    name: str
+    method: str
+    config: Mapping[str, Any]
+
+
+TREES = Member("linear", "linear", {})
+ONE_TREE = Member("linear", "linear", {"tree": {"trees": 1}})  # a third of the time
+NEIGHBOURS = Member("knn", "knn", {})
+
+# encoders by what they reach where there is time enough, best first
+ENCODERS = ("gte-small", "minilm", "minilm-l3")
+
+
+def fine_tuned(
+    encoder: str, corpus: Corpus, epochs: int, *, on_gpu: bool = False, minutes: float | None = None
+) -> Member:
+    """Return a LightXML member: one encoder, fine-tuned, that holds out the documents which teach the ensemble."""
+    train: dict[str, Any] = {
+        "epochs": epochs,
+        "batch_size": 64 if corpus.labels.n_labels > _MANY_LABELS else 32,
+        "schedule": "linear",
+        "warmup": 0.05,
+        "dev_fraction": held_out_fraction(len(corpus)),
+        "precision": "bf16" if on_gpu else "fp32",
+    }
+    if minutes is not None:
+        train["time_limit"] = minutes
+    return Member(
+        f"lightxml-{encoder}",
+        "lightxml",
+        {
+            "encoder": {
+                "name": encoder,
+                "max_length": tokens_to_read(corpus, on_gpu),
+                "pool": "default+mean",
+                "freeze_words": True,
+                "dropout": 0,
+            },
+            "head": {"initial_bias": "prior"},
+            "rate": {"encoder": 2e-4, "head": 3e-3},
+            "train": train,
+        },
+    )
+
+
+def frozen(encoder: str, corpus: Corpus, *, on_gpu: bool = False) -> Member:
+    """Return a member that compares documents by an encoder's vectors, as it was pretrained."""
+    settings = {"name": encoder, "max_length": tokens_to_read(corpus, on_gpu)}
+    return Member(f"knn-{encoder}", "knn", {"neighbours": {"vectors": "encoder"}, "encoder": settings})
+
+
+def held_out_fraction(n_documents: int) -> float:
+    """Return the share of the training documents that encoders hold out: few documents teach an ensemble badly."""
+    return round(min(_MOST_HELD_OUT, max(DEV_FRACTION, _ENOUGH / max(1, n_documents))), 4)
+
+
+def tokens_to_read(corpus: Corpus, on_gpu: bool = False) -> int:
+    """Return how many tokens cover nine texts of ten, within what a CPU or GPU reads in reasonable time."""
+    if corpus.texts is None or not len(corpus):
+        return _SHORTEST
+    rows = np.linspace(0, len(corpus) - 1, min(_SAMPLE, len(corpus))).astype(int).tolist()
+    lengths = [2 + _TOKENS_PER_WORD * len(corpus.texts[row].split()) for row in rows]
+    wanted = 16 * int(np.ceil(np.quantile(lengths, 0.9) / 16))
+    return int(np.clip(wanted, _SHORTEST, _LONGEST_ON_GPU if on_gpu else _LONGEST))

@@ -1,0 +1,204 @@
+"""The plan of a preset: which members fit into the time, and what they will take.
+
+A preset, a corpus and a time limit enter; members with minutes and memory leave, and the members that are left out,
+with reasons. Without a time limit nothing is measured, so that the same documents and seed give the same model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from math import ceil
+
+from xmtc.catalogue import read_settings
+from xmtc.core.corpus import Corpus
+from xmtc.core.errors import ConfigError, nearest
+from xmtc.core.outlined import Outlined, Pace, Timed
+from xmtc.presets.members import (
+    ENCODERS,
+    NEIGHBOURS,
+    ONE_TREE,
+    TREES,
+    Member,
+    fine_tuned,
+    frozen,
+    held_out_fraction,
+)
+
+PRESETS = ("fast", "balanced", "best")
+EPOCHS = 4  # of fine-tuning, where there is time
+_WANTED = 2.5  # epochs that must fit for a larger encoder to be worth more than a smaller one
+_LEAST = 0.3  # of an epoch: less is not worth beginning
+_FIRST = 0.65  # of the time for encoders that the first of them may take
+# rough seconds of one core per million characters, and per document; measured on texts of 10 to 500 words
+_LINEAR, _KNN, _TEACH = 0.8, 0.15, 2.5e-3
+_START = 8.0  # seconds before an encoder's first step: loading and tokenizing
+_NEURAL = ("torch", "transformers", "accelerate")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A member with what it is expected to take."""
+
+    member: Member
+    seconds: float | None  # None: unknown without a time limit, since nothing is measured
+    memory: int  # bytes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a preset will do, and what it leaves out."""
+
+    preset: str
+    members: tuple[Planned, ...]
+    teaching: float | None  # seconds; None: there is no ensemble
+    left_out: tuple[str, ...] = ()
+    time_limit: float | None = None
+    paces: Mapping[str, Pace] = field(default_factory=dict)
+
+    def lines(self) -> list[str]:
+        """Return the plan for people, one line per member."""
+        limit = "no time limit" if self.time_limit is None else f"time limit {describe_seconds(self.time_limit)}"
+        lines = [f"preset {self.preset}, {limit}:"]
+        for planned in self.members:
+            took = "time not measured" if planned.seconds is None else f"about {describe_seconds(planned.seconds)}"
+            lines.append(f"  {planned.member.name}: {took}, about {planned.memory / 2**20:,.0f} MiB")
+        if self.teaching is not None:
+            lines.append(f"  learned ensemble of these: about {describe_seconds(self.teaching)}")
+        return lines + [f"  left out: {reason}" for reason in self.left_out]
+
+
+def check_preset(preset: str) -> None:
+    """Raise for a preset that does not exist, or that needs a package that is not installed."""
+    if preset not in PRESETS:
+        hint = nearest(preset, PRESETS) or f" Known: {', '.join(PRESETS)}."
+        raise ConfigError(f"unknown preset {preset!r}.{hint}")
+    if preset != "fast" and find_spec("lightgbm") is None:
+        raise ConfigError(
+            f"preset {preset!r} joins models by LightGBM, which is not installed; install it with: "
+            "pip install 'xmtc[stack]', or take preset 'fast'"
+        )
+
+
+def make_plan(preset: str, corpus: Corpus, time_limit: float | None) -> Plan:
+    """Plan a preset for a corpus; with a time limit, steps of the encoders are timed here."""
+    characters = _characters(corpus)
+    trees, neighbours = _LINEAR * characters / 1e6 + 1, _KNN * characters / 1e6 + 1
+    small = int(100 * 2**20 + 12 * characters)
+    first = Planned(TREES, trees, small)
+    if time_limit is not None and trees > time_limit:
+        first = Planned(ONE_TREE, trees / 3, small)
+    plan = Plan(preset, (first,), None, time_limit=time_limit)
+    if preset == "fast":
+        return plan
+    taught_by = min(20_000, len(corpus))
+    teaching = 2 * (trees + neighbours) + taught_by * _TEACH + 5
+    with_neighbours = (first, Planned(NEIGHBOURS, neighbours, small))
+    if time_limit is not None and trees + neighbours + teaching > time_limit:
+        reason = f"knn and the ensemble: they take about {describe_seconds(neighbours + teaching)} more"
+        return replace(plan, left_out=(reason,))
+    plan = replace(plan, members=with_neighbours, teaching=teaching)
+    if preset == "balanced":
+        return plan
+    if corpus.texts is None:
+        return replace(plan, left_out=("encoders: they read texts, and the documents have only features",))
+    missing = [package for package in _NEURAL if find_spec(package) is None]
+    if missing:
+        ways = f"they need {', '.join(missing)}; install them with: pip install 'xmtc[neural]'"
+        return replace(plan, left_out=(f"encoders ({', '.join(ENCODERS)}): {ways}",))
+    return _add_encoders(plan, corpus)
+
+
+def _add_encoders(plan: Plan, corpus: Corpus) -> Plan:
+    """Add the encoders that there are weights for and, with a limit, time for."""
+    left_out, paces, found = [], {}, []
+    for encoder in ENCODERS:
+        try:
+            _, settings = read_settings("lightxml", fine_tuned(encoder, corpus, EPOCHS).config)
+            if plan.time_limit is None and isinstance(settings, Outlined):
+                settings.outline(corpus)  # raises where there are no weights
+            elif isinstance(settings, Timed):
+                paces[encoder] = settings.measure_pace(corpus)
+            found.append(encoder)
+        except ConfigError as error:
+            left_out.append(f"{encoder}: {error}")
+    plan = replace(plan, left_out=tuple(left_out), paces=paces)
+    if plan.time_limit is None:
+        wanted = [fine_tuned(encoder, corpus, EPOCHS) for encoder in found[:2]]
+        wanted[1:1] = [frozen(encoder, corpus) for encoder in found[:1]]
+        memory = 2 * 2**30
+        return replace(plan, members=(*plan.members, *(Planned(member, None, memory) for member in wanted)))
+    known = sum(planned.seconds or 0 for planned in plan.members) + (plan.teaching or 0)
+    left = plan.time_limit - known
+    members, tried = list(plan.members), set[str]()
+    while (planned := next_encoder(corpus, paces, left, tried)) is not None:
+        members.append(planned)
+        tried.add(planned.member.name)
+        left -= planned.seconds or 0
+    if len(members) == len(plan.members) and found:
+        reason = f"encoders: {describe_seconds(max(0, left))} are left, too little for any of {', '.join(found)}"
+        plan = replace(plan, left_out=(*plan.left_out, reason))
+    return replace(plan, members=tuple(members))
+
+
+def next_encoder(corpus: Corpus, paces: Mapping[str, Pace], left: float, done: set[str]) -> Planned | None:
+    """Return the most useful member with an encoder that fits into `left` seconds; None if there is none.
+
+    First a fine-tuned encoder, the largest that sees the documents often enough in its part of the time. Then its
+    frozen vectors, since reading once is cheap. Then another encoder, fine-tuned in the time that is left.
+    """
+    tuned = [encoder for encoder in ENCODERS if fine_tuned_name(encoder) in done]
+    others = [encoder for encoder in ENCODERS if encoder in paces and encoder not in tuned]
+    if tuned and not any(f"knn-{encoder}" in done for encoder in ENCODERS):
+        pace = paces[tuned[0]]
+        # copies are trained without the documents that teach: all texts are read twice
+        seconds = _START + 2 * len(corpus) * pace.read
+        if seconds < 0.2 * left:
+            return Planned(frozen(tuned[0], corpus, on_gpu=pace.on_gpu), seconds, pace.memory)
+    if len(tuned) == 2 or not others:
+        return None
+    share = _FIRST if not tuned and len(others) > 1 else 1.0
+    for wanted in (_WANTED, 1.0, _LEAST):
+        for encoder in others:
+            planned = _fit(encoder, corpus, paces[encoder], share * left, wanted)
+            if planned is not None:
+                return planned
+        share = 1.0  # one encoder that learns something comes before two
+    return None
+
+
+def fine_tuned_name(encoder: str) -> str:
+    """Return the name that the member of an encoder has."""
+    return f"lightxml-{encoder}"
+
+
+def _fit(encoder: str, corpus: Corpus, pace: Pace, left: float, wanted: float) -> Planned | None:
+    """Fine-tune for the epochs that fit, if `wanted` epochs do; the trainer stops by time, should the pace change."""
+    held = held_out_fraction(len(corpus)) * len(corpus)
+    scoring = held * pace.read
+    epoch = (len(corpus) - held) * pace.train + scoring
+    last = _START + 2 * scoring  # dev is scored after time is up, and again to teach the ensemble
+    fits = (left - last) / epoch if epoch else 0.0
+    if fits < wanted:
+        return None
+    epochs = min(EPOCHS, ceil(fits))
+    seconds = min(left, 1.15 * epochs * epoch + last)
+    member = fine_tuned(encoder, corpus, epochs, on_gpu=pace.on_gpu, minutes=round((seconds - last) / 60, 3))
+    return Planned(member, seconds, pace.memory)
+
+
+def describe_seconds(seconds: float) -> str:
+    """Return a rough duration for people."""
+    if seconds < 100:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"
+
+
+def _characters(corpus: Corpus) -> int:
+    """The size of the texts, or of what stands for them."""
+    from xmtc.core.texts import Texts
+
+    if corpus.texts is None:
+        return 6 * int(corpus.X.nnz) if corpus.X is not None else 0
+    return int(Texts.pack(corpus.texts).offsets[-1])

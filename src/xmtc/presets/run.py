@@ -1,0 +1,332 @@
+"""The run of a preset: members are trained one after another, the most useful first, and joined.
+
+Documents and a plan enter, one model leaves. What is finished lies in `<out>.partial/`, so that a killed run resumes
+member by member; a network resumes from its own checkpoints. Knows no method: `api` passes the functions that train.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from xmtc.core.corpus import Corpus
+from xmtc.core.errors import ConfigError, DataError, ModelError, XmtcError
+from xmtc.core.model import Model
+from xmtc.core.progress import SILENT, Progress
+from xmtc.core.run_folder import partial_folder
+from xmtc.core.storage import hash_groups
+from xmtc.presets.members import Member
+from xmtc.presets.plan import Plan, Planned, describe_seconds, make_plan
+
+TAIL = 0.3  # weight of rare labels in teaching: raises PSP@k and costs P@k next to nothing
+_TOO_LITTLE = 0.4  # of the time that was planned for a member: below, it is left out
+
+
+class Train(Protocol):
+    """Trains one model, or resumes the training in a folder."""
+
+    def __call__(
+        self,
+        corpus: Corpus,
+        method: str,
+        config: Mapping[str, Any],
+        *,
+        dev: Corpus | None,
+        out: Path | None,
+        seed: int,
+        resume: bool,
+        progress: Progress,
+    ) -> Model:
+        """Train, save to `out` if given, and return the model."""
+        ...
+
+
+class Teach(Protocol):
+    """Joins models by trees that learn from labelled documents."""
+
+    def __call__(
+        self,
+        members: Mapping[str, Model],
+        dev: Corpus,
+        tail: float,
+        seed: int,
+        progress: Progress,
+        **about: Any,
+    ) -> Model:
+        """Return the ensemble, calibrated; names are for its leaderboard, `about` for its details."""
+        ...
+
+
+@dataclass(frozen=True)
+class Trainers:
+    """What a run needs from above."""
+
+    train: Train
+    teach: Teach
+    calibrate: Callable[[Model, Corpus, Progress], Model]
+    load: Callable[[Path], Model]
+
+
+@dataclass
+class _Clock:
+    """The time of a run; a resumed one counts what its finished members took."""
+
+    limit: float | None
+    spent: float = 0.0
+    started: float = field(default_factory=time.monotonic)
+
+    def left(self) -> float:
+        """Seconds until the limit; infinite without one."""
+        if self.limit is None:
+            return float("inf")
+        return self.limit - self.spent - (time.monotonic() - self.started)
+
+
+@dataclass(frozen=True)
+class PresetRun:
+    """A training by a preset whose arguments were checked; `api.prepare_preset` makes one."""
+
+    preset: str
+    time_limit: float | None  # seconds
+    out: Path | None
+    seed: int
+    resume: bool
+    overwrite: bool
+    trainers: Trainers
+    seconds: dict[str, float] = field(default_factory=dict)  # by member, and of the ensemble, once `start` is done
+
+    def outline(self, corpus: Corpus) -> str:
+        """Return the plan: members, minutes and memory; with a time limit, a few steps are timed."""
+        return "\n".join(make_plan(self.preset, corpus.compact(), self.time_limit).lines())
+
+    def start(self, corpus: Corpus, dev: Corpus | None = None, progress: Progress = SILENT) -> Model:
+        """Train the members and join them, save the model if there is an output folder, and return it.
+
+        dev: documents to choose epochs and to teach the ensemble by; without them, a part of the corpus is held out.
+        """
+        if not isinstance(corpus, Corpus):
+            raise DataError(f"train takes a Corpus, as read_corpus gives it; got {type(corpus).__name__}")
+        clock, corpus = _Clock(self.time_limit), corpus.compact()
+        if self.out is not None and self.resume and self.out.exists():
+            return self._finished(self.out, corpus, progress)
+        folder = None if self.out is None else _RunFolder(partial_folder(self.out))
+        if folder is not None:
+            folder.begin(self._identity(corpus, dev), anew=not self.resume)
+        plan = None if folder is None else folder.read_plan(self.preset, self.time_limit)
+        if plan is None:
+            progress.stage("planning")
+            plan = make_plan(self.preset, corpus, self.time_limit)
+            if folder is not None:
+                folder.write_plan(plan)
+        for line in plan.lines():
+            progress.say(line)
+        model = self._join(self._train_members(plan, corpus, dev, folder, clock, progress), clock)
+        if self.out is not None:
+            progress.stage("saving")
+            model.save(self.out, overwrite=self.overwrite)
+            shutil.rmtree(partial_folder(self.out), ignore_errors=True)
+        return model
+
+    def _train_members(
+        self,
+        plan: Plan,
+        corpus: Corpus,
+        dev: Corpus | None,
+        folder: _RunFolder | None,
+        clock: _Clock,
+        progress: Progress,
+    ) -> _Trained:
+        """Train what fits; the first member always."""
+        trained = _Trained(corpus, dev, list(plan.left_out), progress)
+        for planned in plan.members:
+            name = planned.member.name
+            known = None if folder is None else folder.finished(name)
+            if known is not None and folder is not None:
+                progress.say(f"{name} is finished already")
+                trained.members[name], self.seconds[name] = self.trainers.load(folder.member(name)), known
+                clock.spent += known
+                continue
+            begun = None if folder is None else folder.begun(name)
+            member = begun or _fit(planned, clock.left() - (plan.teaching or 0), first=not trained.members)
+            if member is None:
+                trained.leave_out(f"{name}: {describe_seconds(max(0.0, clock.left()))} were left")
+                continue
+            started = time.monotonic()
+            progress.say(f"training {name}")
+            try:
+                trained.members[name] = self._train(member, corpus, dev, folder, begun is not None, progress)
+            except XmtcError as error:
+                if not trained.members:  # there is no model yet to fall back on
+                    raise
+                trained.leave_out(f"{name}: {error}")
+                continue
+            self.seconds[name] = time.monotonic() - started
+            if folder is not None:
+                folder.finish(member, self.seconds[name])
+        return trained
+
+    def _train(
+        self,
+        member: Member,
+        corpus: Corpus,
+        dev: Corpus | None,
+        folder: _RunFolder | None,
+        begun: bool,
+        progress: Progress,
+    ) -> Model:
+        def train(out: Path | None, resume: bool) -> Model:
+            return self.trainers.train(
+                corpus, member.method, member.config, dev=dev, out=out, seed=self.seed, resume=resume, progress=progress
+            )
+
+        if folder is None:
+            return train(None, False)
+        out = folder.member(member.name)
+        if begun:
+            try:
+                return train(out, True)
+            except (ConfigError, ModelError):  # killed while it wrote its first files
+                folder.clear(member.name)
+        folder.note(member)
+        return train(out, False)
+
+    def _join(self, trained: _Trained, clock: _Clock) -> Model:
+        """Teach the ensemble; a single member is calibrated where there is time to train a copy of it."""
+        started, progress = time.monotonic(), trained.progress
+        if len(trained.members) > 1:
+            teacher = trained.corpus if trained.dev is None else trained.dev
+            joined = self.trainers.teach(
+                trained.members, teacher, TAIL, self.seed, progress, preset=self.preset, left_out=trained.left_out
+            )
+            self.seconds["ensemble"] = time.monotonic() - started
+            return joined
+        (name, model), *_ = trained.members.items()
+        if clock.left() < self.seconds[name] or (trained.dev is None and len(trained.corpus) < 2):
+            progress.say("the model is not calibrated: there is no time left; `xmtc calibrate` does it later")
+            return model
+        return self.trainers.calibrate(model, trained.corpus if trained.dev is None else trained.dev, progress)
+
+    def _identity(self, corpus: Corpus, dev: Corpus | None) -> dict[str, Any]:
+        """What a resumed run must have in common with the interrupted one."""
+        return {
+            "preset": self.preset,
+            "seed": self.seed,
+            "data": corpus.fingerprint(),
+            "dev": None if dev is None else dev.fingerprint(),
+            "groups": None if corpus.groups is None else hash_groups(corpus.groups),
+        }
+
+    def _finished(self, out: Path, corpus: Corpus, progress: Progress) -> Model:
+        """The model in `out`, if a run like this one made it."""
+        model = self.trainers.load(out)
+        if (model.manifest.data, model.manifest.seed) != (corpus.fingerprint(), self.seed):
+            raise ConfigError(f"{out} holds a model of other data or seed; choose another folder or --overwrite")
+        progress.say(f"{out} is finished already, with the same data and seed: nothing to do")
+        return model
+
+
+@dataclass
+class _Trained:
+    """The members so far."""
+
+    corpus: Corpus
+    dev: Corpus | None
+    left_out: list[str]
+    progress: Progress
+    members: dict[str, Model] = field(default_factory=dict)
+
+    def leave_out(self, reason: str) -> None:
+        self.left_out.append(reason)
+        self.progress.say(f"left out: {reason}")
+
+
+def _fit(planned: Planned, left: float, *, first: bool) -> Member | None:
+    """The member with the time that is left for it; None if that is too little."""
+    member, seconds = planned.member, planned.seconds
+    if first or seconds is None or left >= seconds:
+        return member
+    if "train" not in member.config or left < _TOO_LITTLE * seconds:
+        return None
+    train = member.config["train"]
+    shorter = {**train, "time_limit": round(train["time_limit"] * left / seconds, 3)}
+    return replace(member, config={**member.config, "train": shorter})
+
+
+class _RunFolder:
+    """What an interrupted run leaves: what it is, its plan, and a folder and a note for each member."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def begin(self, identity: dict[str, Any], *, anew: bool) -> None:
+        """Begin a run, or check that the one in the folder is the same."""
+        if anew:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        known = self._read("run.json")
+        if known is None:
+            self._write("run.json", identity)
+        (self.folder / "members").mkdir(exist_ok=True)
+        if known is not None and known != json.loads(json.dumps(identity)):
+            raise ConfigError(
+                f"{self.folder} holds an interrupted run of another preset, seed or corpus; start anew with --overwrite"
+            )
+
+    def read_plan(self, preset: str, time_limit: float | None) -> Plan | None:
+        """Return the plan that the interrupted run made; its members have their settings already."""
+        known = self._read("plan.json")
+        if known is None:
+            return None
+        members = [Planned(Member(**one["member"]), one["seconds"], one["memory"]) for one in known["members"]]
+        return Plan(preset, tuple(members), known["teaching"], tuple(known["left_out"]), time_limit)
+
+    def write_plan(self, plan: Plan) -> None:
+        """Store a plan."""
+        members = [{**vars(one), "member": vars(one.member)} for one in plan.members]
+        self._write("plan.json", {"members": members, "teaching": plan.teaching, "left_out": list(plan.left_out)})
+
+    def member(self, name: str) -> Path:
+        """Return the folder of a member's model."""
+        return self.folder / "members" / name
+
+    def begun(self, name: str) -> Member | None:
+        """Return a member whose training was interrupted, with the settings that it had."""
+        note = self._read(f"members/{name}.json")
+        return None if note is None else Member(**note["member"])
+
+    def finished(self, name: str) -> float | None:
+        """Return the seconds that a finished member took."""
+        note = self._read(f"members/{name}.json")
+        return note["seconds"] if note is not None and self.member(name).is_dir() else None
+
+    def note(self, member: Member) -> None:
+        """Say that a member is being trained."""
+        self._write(f"members/{member.name}.json", {"member": vars(member), "seconds": None})
+
+    def finish(self, member: Member, seconds: float) -> None:
+        """Say that a member is trained."""
+        self._write(f"members/{member.name}.json", {"member": vars(member), "seconds": seconds})
+
+    def clear(self, name: str) -> None:
+        """Remove what an interrupted member left."""
+        for path in (self.member(name), partial_folder(self.member(name))):
+            shutil.rmtree(path, ignore_errors=True)
+
+    def _read(self, name: str) -> Any:
+        path = self.folder / name
+        try:
+            return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+        except ValueError:
+            raise ModelError(f"{path} is cut or altered; start anew with --overwrite") from None
+
+    def _write(self, name: str, value: Any) -> None:
+        path = self.folder / name
+        partial = path.with_name(f".run-{os.getpid()}.json")
+        partial.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+        partial.replace(path)
