@@ -10,13 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from xmtc.core.display import SHOWN, Displayed, Grid, shorten
 from xmtc.core.errors import DataError
 from xmtc.core.labels import Concept, LabelSet
 from xmtc.core.texts import Texts, to_utf8
 
 
-@dataclass(frozen=True, eq=False)
-class Corpus:
+@dataclass(frozen=True, eq=False, repr=False)
+class Corpus(Displayed):
     """Row i of every field speaks of document i; Y has one column for each entry of `labels`."""
 
     ids: Texts
@@ -82,6 +83,25 @@ class Corpus:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def display_line(self) -> str:
+        """Return sizes of documents and labels."""
+        held = [] if self.texts is None else [f"{len(self.texts.buffer):,} bytes of text"]
+        held += [] if self.X is None else [f"{self.X.shape[1]:,} features"]
+        mean = self.Y.nnz / len(self) if len(self) else 0
+        return f"{len(self):,} documents ({', '.join(held)}), {mean:.1f} labels each; {self.labels.display_line()}"
+
+    def display_grids(self) -> list[Grid]:
+        """Return the first documents."""
+        rows = [
+            (
+                shorten(self.ids[i], 20),
+                "" if self.texts is None else shorten(self.texts[i]),
+                shorten(", ".join(self.labels.names[entry] for entry in self.Y[i].indices)),
+            )
+            for i in range(min(SHOWN, len(self)))
+        ]
+        return [Grid("document", ("text", "labels"), rows)]
 
     def take(self, rows: Sequence[int] | NDArray[np.integer]) -> Corpus:
         """Return the given rows, in that order. Labels keep their places; their counts are those of the rows."""

@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from xmtc.core.display import SHOWN, Displayed, Grid, shorten
 from xmtc.core.errors import DataError, nearest
 
 _NAMED = 3  # labels that name a cluster
@@ -33,8 +34,8 @@ class Concept:
     parents: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class LabelSet:
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelSet(Displayed):
     """All labels and concepts of a corpus or model; entry i of every field speaks of the same one."""
 
     ids: tuple[str, ...]
@@ -94,6 +95,18 @@ class LabelSet:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def display_line(self) -> str:
+        """Return how many labels there are, and how many concepts besides."""
+        named = sum(name != label for name, label in zip(self.names, self.ids, strict=True))
+        concepts = f" and {len(self) - self.n_labels:,} concepts" if len(self) > self.n_labels else ""
+        return f"{self.n_labels:,} labels{concepts}, {named:,} with names"
+
+    def display_grids(self) -> list[Grid]:
+        """Return the labels with the most training documents."""
+        frequent = np.argsort(-self.counts, kind="stable")[:SHOWN].tolist()
+        rows = [(shorten(self.ids[i]), shorten(self.names[i]), f"{self.counts[i]:,}") for i in frequent]
+        return [Grid("label", ("name", "documents"), rows)]
 
     @cached_property
     def position(self) -> dict[str, int]:

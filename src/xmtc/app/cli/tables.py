@@ -12,16 +12,11 @@ from xmtc.app.cli.console import duration, megabytes, out
 from xmtc.app.scores import describe_propensity, relative, verdict
 from xmtc.core.metrics import (
     BINS,
-    KS,
-    LABEL_DEPTH,
     UNSEEN,
     Comparison,
     Difference,
-    DocumentMetric,
-    LabelMetric,
     Report,
     compared_keys,
-    metrics_of,
 )
 from xmtc.core.model import Model
 
@@ -46,16 +41,13 @@ def print_report(report: Report) -> None:
     """Print an evaluation: scores by depth, scores by how frequent labels are, and what they were measured on."""
     console = out()
     console.print(Text(f"{report.model} on {report.data}: {report.n:,} documents, {report.n_labels:,} labels"))
-    by_document = [(metric.name, [metric.key(k) for k in KS]) for metric in metrics_of(DocumentMetric, listed=True)]
-    console.print(_table("by document", [f"@{k}" for k in KS], by_document, report))
-    by_label = [
-        (f"{metric.name}@{LABEL_DEPTH}", [metric.key(bin_) for bin_ in BINS])
-        for metric in metrics_of(LabelMetric, listed=True)
-    ]
-    by_bin = _table("by label", [bin_.title for bin_ in BINS.values()], by_label, report)
-    by_bin.add_section()
-    by_bin.add_row("labels", *(f"{report.labels_in_bin[bin_]:,}" for bin_ in BINS))
-    console.print(by_bin)
+    for grid in report.display_grids():
+        table = _empty_table(grid.title, list(grid.columns))
+        for name, *cells in grid.rows:
+            if name == "labels":
+                table.add_section()
+            table.add_row(name, *map(_cell, cells))
+        console.print(table)
     console.print(Text(f"{', '.join(BINS)}: labels of the truth by their training documents", style="dim"))
     unseen = report.labels_in_bin[UNSEEN]
     truth = {
@@ -119,20 +111,10 @@ def _difference_cells(found: Difference) -> list[str | Text]:
     return [difference, relative(found), Text(word, style=_STYLES[word])]
 
 
-def _table(title: str, columns: list[str], rows: list[tuple[str, list[str]]], report: Report) -> Table:
-    """Scores with their intervals; a row has a name and the key of each score."""
-    table = _empty_table(title, columns)
-    for name, keys in rows:
-        table.add_row(name, *(_cell(report, key) for key in keys))
-    return table
-
-
-def _cell(report: Report, key: str) -> Text:
-    cell = Text(f"{report.metrics[key]:.2f}")
-    if key in report.intervals:
-        low, high = report.intervals[key]
-        cell.append(f" [{low:.1f}, {high:.1f}]", style="dim")
-    return cell
+def _cell(text: str) -> Text:
+    """A score, its interval dimmed."""
+    score, bracket, interval = text.partition(" [")
+    return Text(score).append(bracket + interval, style="dim")
 
 
 def _empty_table(title: str, columns: list[str]) -> Table:

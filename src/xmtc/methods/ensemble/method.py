@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from xmtc.core.config import Settings, build
+from xmtc.core.display import SHOWN
 from xmtc.core.ensemble import Rule, combine
 from xmtc.core.errors import ConfigError, ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
-from xmtc.core.model import Documents, Model, check_k
+from xmtc.core.model import DisplayedModel, Documents, Model, check_k
 from xmtc.core.propensity import Propensity
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Details, FolderReader, Manifest, write_folder
@@ -80,8 +81,8 @@ def load(reader: FolderReader, load_member: Callable[[Path], Model]) -> Ensemble
     return EnsembleModel(manifest, labels, tuple(members), config.rule, config.weights)
 
 
-@dataclass(frozen=True, eq=False)
-class EnsembleModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class EnsembleModel(DisplayedModel):
     """Models that rank together; see `xmtc.core.model.Model`."""
 
     manifest: Manifest[EnsembleDetails]
@@ -100,7 +101,13 @@ class EnsembleModel:
                 for member, entries in zip(self.members, self._entries, strict=True)
             )
         ]
-        return combine(found, k, self.rule, self.weights)
+        return replace(combine(found, k, self.rule, self.weights), label_set=self.labels)
+
+    def display_line(self) -> str:
+        """Return how many models rank together, and by which rule."""
+        methods = ", ".join(member.manifest.method for member in self.members[:SHOWN])
+        more = ", …" if len(self.members) > SHOWN else ""
+        return f"{len(self.members)} models ({methods}{more}), joined by {self.rule}; {self.labels.display_line()}"
 
     def explain(self, text: str, label: str) -> Explanation:
         """Explain by the first member that knows the label."""

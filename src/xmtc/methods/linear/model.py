@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from xmtc.core.config import Settings
 from xmtc.core.ensemble import combine
 from xmtc.core.errors import ModelError
 from xmtc.core.labels import LabelSet
-from xmtc.core.model import Documents, check_k, pack_texts
+from xmtc.core.model import DisplayedModel, Documents, check_k, pack_texts
 from xmtc.core.propensity import Propensity
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Details, Manifest, Record, write_folder
@@ -64,8 +64,8 @@ class LinearDetails(Details):
     updates: list[UpdateSummary] = Field(default_factory=list)
 
 
-@dataclass(frozen=True, eq=False)
-class LinearModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearModel(DisplayedModel):
     """A trained linear model; see `xmtc.core.model.Model`."""
 
     manifest: Manifest[LinearDetails]
@@ -81,7 +81,7 @@ class LinearModel:
         # as many of each tree whatever k is: a label outside a tree's list gets nothing from it, so width matters
         width = k if len(self.trees) == 1 else max(k, WIDTH)
         found = [search(tree, X, self.config.search, width) for tree in self.trees]
-        return (found[0] if len(found) == 1 else combine(found, k)).padded(k)
+        return replace((found[0] if len(found) == 1 else combine(found, k)).padded(k), label_set=self.labels)
 
     def explain(self, text: str, label: str) -> Explanation:
         """Say which words of a text pushed a label up or down, and how its path through the first tree scored."""
