@@ -9,7 +9,18 @@ from xmtc.core.lazy import lazy_names
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from xmtc.api import calibrate, compare, ensemble, evaluate, load, read_corpus, train, update
+    from xmtc.api import (
+        calibrate,
+        compare,
+        ensemble,
+        evaluate,
+        load,
+        load_ranking,
+        read_corpus,
+        save_ranking,
+        train,
+        update,
+    )
     from xmtc.core.corpus import Corpus
     from xmtc.core.errors import XmtcError
     from xmtc.core.explanation import Explanation
@@ -27,6 +38,8 @@ _PUBLIC = {
     "load": "xmtc.api",
     "evaluate": "xmtc.api",
     "compare": "xmtc.api",
+    "save_ranking": "xmtc.api",
+    "load_ranking": "xmtc.api",
     "ensemble": "xmtc.api",
     "calibrate": "xmtc.api",
     "suggest": "xmtc.core.steering",
@@ -61,7 +74,9 @@ __all__ = [
     "ensemble",
     "evaluate",
     "load",
+    "load_ranking",
     "read_corpus",
+    "save_ranking",
     "suggest",
     "train",
     "update",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from xmtc.core import metrics
     from xmtc.core.calibration import CalibratedModel, CurveMethod, Threshold
     from xmtc.core.ensemble import Rule
+    from xmtc.core.saved_ranking import SavedRanking
     from xmtc.core.updatable import Updatable
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "find_threshold",
     "list_recipes",
     "load",
+    "load_ranking",
     "n_features",
     "prepare_run",
     "rank_corpus",
@@ -49,6 +51,7 @@ __all__ = [
     "read_corpus",
     "read_recipe",
     "read_settings",
+    "save_ranking",
     "train",
     "update",
     "uses_dev",
@@ -210,7 +213,7 @@ def evaluate(
 
 
 def compare(
-    models: Mapping[str, Model],
+    models: Mapping[str, Model | SavedRanking],
     corpus: Corpus,
     truth: metrics.TruthMode = "all",
     propensity: Propensity | None = None,
@@ -222,23 +225,30 @@ def compare(
     """Compare named models on one corpus with the first of them, by a paired bootstrap over documents.
 
     Frequency bins, propensities and, with truth "known", the labels that count come from the first model's training
-    data for all models: models trained on other documents are judged by the same labels. all_pairs: also compare every
-    model with each one before it. rankings: what `rank_corpus` gave for this corpus, by model, five labels deep or
-    more, where they are known already.
+    data for all models: models trained on other documents are judged by the same labels. A ranking that `save_ranking`
+    stored may stand for its model. all_pairs: also compare every model with each one before it. rankings: what
+    `rank_corpus` gave for this corpus, by model, five labels deep or more, where they are known already.
     """
     from xmtc.core import metrics
+    from xmtc.core.saved_ranking import SavedRanking
 
     if not models:
         raise ConfigError("a comparison needs two models or more; got 0")
     first = next(iter(models.values()))
-    n_documents = first.manifest.n_documents
-    used = propensity or _propensity(first)
+    if isinstance(first, SavedRanking):
+        n_documents, used = first.n_documents, propensity or first.propensity
+    else:
+        n_documents, used = first.manifest.n_documents, propensity or _propensity(first)
     counts = dict(zip(first.labels.ids, first.labels.counts.tolist(), strict=True))
     found = {}
     for name, model in models.items():
         aligned = corpus.align(model.labels)
+        if isinstance(model, SavedRanking):
+            ranking = model.ranking_of(corpus, name)
+        else:
+            ranking = rank_corpus(model, corpus, 5, progress) if rankings is None else rankings[name]
         found[name] = metrics.collect(
-            rank_corpus(model, corpus, 5, progress) if rankings is None else rankings[name],
+            ranking,
             aligned.Y,
             aligned.labels.with_counts([counts.get(label, 0) for label in aligned.labels.ids]),
             n_documents,
@@ -248,6 +258,36 @@ def compare(
     progress.stage("scoring")
     compared = metrics.compare(found, all_pairs=all_pairs)
     return replace(compared, propensity={"A": used.A, "B": used.B, "N": n_documents})
+
+
+def save_ranking(
+    file: str | Path, model: Model, corpus: Corpus, ranking: Ranking, *, name: str = "", data: str = ""
+) -> None:
+    """Save what `rank_corpus` gave for a model and a corpus, to be compared later without the model.
+
+    name, data: what to call the model and the corpus; shown where the ranking does not fit.
+    """
+    from xmtc.core.saved_ranking import SavedRanking, digest_documents
+
+    if len(ranking) != len(corpus):
+        raise DataError(f"the ranking has {len(ranking):,} documents, and the corpus has {len(corpus):,}")
+    SavedRanking(
+        name,
+        data,
+        ranking,
+        corpus.ids,
+        digest_documents(corpus),
+        model.labels,
+        model.manifest.n_documents,
+        _propensity(model),
+    ).save(file)
+
+
+def load_ranking(file: str | Path) -> SavedRanking:
+    """Load a ranking that `save_ranking` stored, for `compare`; a cut or foreign file is refused."""
+    from xmtc.core.saved_ranking import SavedRanking
+
+    return SavedRanking.load(file)
 
 
 def ensemble(

@@ -25,7 +25,7 @@ class Grid:
 
     def as_text(self) -> str:
         """Return the table in columns of equal width; columns of numbers after the first are aligned to the right."""
-        columns = []
+        columns: list[list[str]] = []
         for head, *cells in zip((self.title, *self.columns), *self.rows, strict=True):
             width = max(map(len, [head, *cells]))
             numbers = columns and any(cells) and all(cell[:1] in "0123456789-" for cell in cells)

@@ -31,10 +31,10 @@ def print_saved(model: Model, folder: str, seconds: float | None = None) -> None
     print(f"{folder}: {model.manifest.method}, {sizes}" + (f", {duration(seconds)}" if seconds is not None else ""))
 
 
-def print_written(report: str | None) -> None:
-    """Print where a report was written, if one was."""
-    if report is not None:
-        print(f"report: {report}")
+def print_written(file: str | None, what: str = "report") -> None:
+    """Print where a report or another file was written, if one was."""
+    if file is not None:
+        print(f"{what}: {file}")
 
 
 def print_report(report: Report) -> None:
@@ -60,7 +60,7 @@ def print_report(report: Report) -> None:
 
 
 def print_comparison(comparison: Comparison, truth: str, data: str) -> None:
-    """Print models side by side, then each one's differences to the first."""
+    """Print models side by side, then each one's differences to the first, and all other pairs if there are any."""
     console = out()
     console.print(Text(f"{len(comparison.models)} models on {data}: {comparison.n:,} documents, truth {truth}"))
     for i, model in enumerate(comparison.models, start=1):
@@ -70,12 +70,13 @@ def print_comparison(comparison: Comparison, truth: str, data: str) -> None:
         values.add_row(key, *(f"{comparison.values[model][key]:.2f}" for model in comparison.models))
     if len(comparison.models) > 2:
         console.print(values)
-    first = comparison.models[0]
-    for i, model in enumerate(comparison.models[1:], start=2):
-        table = _empty_table("percent", ["[1]", f"[{i}]", f"[{i}] − [1]", "relative", ""])
+    number = {model: f"[{i}]" for i, model in enumerate(comparison.models, start=1)}
+    for model, other, differences in comparison.all_differences():
+        heads = [number[other], number[model], f"{number[model]} − {number[other]}", "relative", ""]
+        table = _empty_table("percent", heads)
         for key in compared_keys():
-            pair = (f"{comparison.values[name][key]:.2f}" for name in (first, model))
-            table.add_row(key, *pair, *_difference_cells(comparison.differences[model][key]))
+            pair = (f"{comparison.values[name][key]:.2f}" for name in (other, model))
+            table.add_row(key, *pair, *_difference_cells(differences[key]))
         console.print(table)
     if comparison.propensity is not None:
         console.print(Text(f"propensity {describe_propensity(comparison.propensity)}"))

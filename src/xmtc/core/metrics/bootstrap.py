@@ -67,6 +67,14 @@ class Comparison(Displayed):
     # model → each model before it, but the first → score → difference; empty unless all pairs were asked for
     pairs: dict[str, dict[str, dict[str, Difference]]] = field(default_factory=dict)
 
+    def all_differences(self) -> Iterator[tuple[str, str, dict[str, Difference]]]:
+        """Yield (model, other, differences of the model to the other): all with the first, then the other pairs."""
+        for model, differences in self.differences.items():
+            yield model, self.models[0], differences
+        for model, others in self.pairs.items():
+            for other, differences in others.items():
+                yield model, other, differences
+
     def display_line(self) -> str:
         """Return which models are compared."""
         names = ", ".join(self.models[:SHOWN]) + (", …" if len(self.models) > SHOWN else "")
