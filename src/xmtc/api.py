@@ -125,6 +125,10 @@ class TrainingRun:
         corpus, out = corpus.compact(), self.out
         if out is not None and self.resume and out.exists():
             return self._finished(out, corpus, dev, progress)
+        if dev is not None and self.uses_dev:
+            from xmtc.core.suspicions import check_dev
+
+            check_dev(corpus, dev)
         partial = None if out is None else partial_folder(out)
         if partial is not None and not self.resume:
             shutil.rmtree(partial, ignore_errors=True)
@@ -194,11 +198,13 @@ def evaluate(
     five labels deep or more, where it is known already.
     """
     from xmtc.core import metrics
+    from xmtc.core.suspicions import check_evaluation
 
     if propensity is not None and not isinstance(propensity, Propensity):
         raise ConfigError(f"propensity must be a Propensity, such as Propensity(A=0.55, B=1.5); got {propensity!r}")
     if ranking is None:
         ranking = rank_corpus(model, corpus, 5, progress)
+    check_evaluation(model, corpus)
     aligned = corpus.align(model.labels)
     progress.stage("scoring")
     return metrics.evaluate(
@@ -231,6 +237,7 @@ def compare(
     """
     from xmtc.core import metrics
     from xmtc.core.saved_ranking import SavedRanking
+    from xmtc.core.suspicions import check_evaluation
 
     if not models:
         raise ConfigError("a comparison needs two models or more; got 0")
@@ -246,6 +253,7 @@ def compare(
         if isinstance(model, SavedRanking):
             ranking = model.ranking_of(corpus, name)
         else:
+            check_evaluation(model, corpus, name)
             ranking = rank_corpus(model, corpus, 5, progress) if rankings is None else rankings[name]
         found[name] = metrics.collect(
             ranking,
@@ -299,11 +307,13 @@ def ensemble(
     overwrite: bool = False,
 ) -> Model:
     """Join models into one that ranks by all of them; save it to `out` if given."""
+    from xmtc.core.suspicions import check_members
     from xmtc.methods.ensemble import join
 
     if out is not None:
         check_target(out, overwrite=overwrite)
     model = join(models, rule, weights)
+    check_members([member.labels for member in models])
     if out is not None:
         model.save(out, overwrite=overwrite)
     return model

@@ -26,6 +26,10 @@ class ModelError(XmtcError):
     """A model folder that is missing, cut, altered or of a newer format; or a model given the wrong kind of input."""
 
 
+class DataWarning(UserWarning):
+    """Warns of something in the data that looks wrong but was kept."""
+
+
 def nearest(name: str, options: Iterable[str]) -> str:
     """Return " Did you mean 'x'?" for the option closest to `name`, or an empty string when none is close."""
     options = list(options)

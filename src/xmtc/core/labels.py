@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, repeat
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -72,8 +71,10 @@ class LabelSet(Displayed):
         No concept is kept, a name that is the id, and parents that siblings share, are held once: a million labels
         are to fit into less memory than their weights.
         """
-        columns: dict[str, list[Any]] = {key: [] for key in ("ids", "names", "alternatives", "descriptions")}
-        ids, names, alternatives, descriptions = columns.values()
+        ids: list[str] = []
+        names: list[str] = []
+        alternatives: list[tuple[str, ...]] = []
+        descriptions: list[str] = []
         shared: dict[tuple[str, ...], int] = {}  # parents → a number for them
         parents, counts = array("q"), array("q")
         for concept, count in described:
@@ -87,7 +88,10 @@ class LabelSet(Displayed):
         position = {label: i for i, label in enumerate(ids) if label in named}
         entries = [tuple([position[parent] for parent in above]) for above in shared]
         return cls(
-            **{key: tuple(column) for key, column in columns.items()},
+            tuple(ids),
+            tuple(names),
+            tuple(alternatives),
+            tuple(descriptions),
             parents=tuple([entries[number] for number in parents]),
             counts=np.array(counts, dtype=np.int64),
             n_labels=n_labels,

@@ -12,9 +12,9 @@ from xmtc.core.lazy import lazy_names
 from xmtc.data.read import detect, read_corpus, splits
 
 if TYPE_CHECKING:
+    from xmtc.core.errors import DataWarning
     from xmtc.data.conversion import convert
     from xmtc.data.description import Description, SplitFigures, describe, zipf_points
-    from xmtc.data.gather import DataWarning
     from xmtc.data.layouts import LAYOUTS
     from xmtc.data.prediction_input import iter_documents, iter_features
     from xmtc.data.pydocs import build_pydocs
@@ -40,7 +40,7 @@ __all__ = [
 # name → module, loaded on first use
 _LAZY = {
     "LAYOUTS": "xmtc.data.layouts",
-    "DataWarning": "xmtc.data.gather",
+    "DataWarning": "xmtc.core.errors",
     "Description": "xmtc.data.description",
     "SplitFigures": "xmtc.data.description",
     "build_pydocs": "xmtc.data.pydocs",

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmtc.core.corpus import Corpus
+from xmtc.core.errors import DataWarning
 from xmtc.core.labels import LabelSet
 from xmtc.core.metrics import BINS, find_bins
 from xmtc.core.texts import Texts
-from xmtc.data.gather import DataWarning
 from xmtc.data.read import detect, read_corpus, splits
 
 

@@ -5,10 +5,11 @@ Layouts, the hub and vocabularies are imported when data is read, so that traini
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xmtc.core.errors import DataError, nearest
+from xmtc.core.errors import DataError, DataWarning, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +40,28 @@ def read_corpus(
         lacking = find_lacking(Path(path), needed)
         hint = f" It holds {lacking}: add that." if lacking else nearest(split, found)
         raise DataError(f"{path} has no split {split!r}; it has {', '.join(found)}.{hint}")
-    return layout.read(files, _read_known(path, layout, labels, language))
+    known = _read_known(path, layout, labels, language)
+    corpus = layout.read(files, known)
+    if split == "train":  # what a model will show
+        _warn_of_names(path, corpus, known)
+    return corpus
+
+
+def _warn_of_names(path: str | Path, corpus: Corpus, known: Described) -> None:
+    """Warn of labels that a vocabulary, or the layout's own files, leave without a name where others have one."""
+    from xmtc.data.gather import ENOUGH, FEW
+
+    ids, names = (column[: corpus.labels.n_labels] for column in (corpus.labels.ids, corpus.labels.names))
+    bare = {label for label, name in zip(ids, names, strict=True) if label == name}
+    bare -= {concept.id for concept in known.concepts if concept.name == concept.id}
+    if (
+        len(ids) >= ENOUGH and bare and len(bare) < len(ids) * (1 - FEW)
+    ):  # with fewer names, the vocabulary itself is doubtful
+        warnings.warn(
+            f"{path}: {len(bare):,} of the {len(ids):,} labels have no name, and are shown by their ids",
+            DataWarning,
+            stacklevel=3,
+        )
 
 
 def detect(path: str | Path) -> str:

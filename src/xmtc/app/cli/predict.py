@@ -88,7 +88,9 @@ def predict(
         if chosen is not None:
             progress.say(f"{chosen} on the documents of calibration")
         progress.stage("ranking")
+        warned = False
         for batch in _batches(loaded, source):
+            warned = warned or _warn_of_strange(loaded, batch)
             ranking = steering.rank(loaded, batch.documents, k)
             for line in write(batch.ids, batch.titles, ranking, loaded.labels):
                 file.write(line + "\n")
@@ -97,6 +99,20 @@ def predict(
             progress.step(done, 0)
         if done == 0:
             progress.say("no documents in the input: nothing to tag")
+
+
+def _warn_of_strange(model: Model, batch: _Batch) -> bool:
+    """Warn, once per run, of texts of which the model knows hardly a word; return whether it was done."""
+    from xmtc import api
+    from xmtc.core.suspicions import LOOKED_AT, find_strange, warn
+
+    if api.n_features(model) is not None:
+        return False
+    strange = find_strange(model, batch.titles[:LOOKED_AT])
+    if strange:
+        which = ", ".join(batch.ids[i] for i in strange[:3]) + (", …" if len(strange) > 3 else "")
+        warn(f"the model knows hardly a word of {len(strange):,} texts (ids {which}); are they in another language?")
+    return bool(strange)
 
 
 class _Batch(NamedTuple):

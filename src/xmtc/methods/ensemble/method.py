@@ -67,6 +67,7 @@ def join(members: Sequence[Model], rule: Rule = "mean", weights: Sequence[float]
         n_labels=labels.n_labels,
         n_documents=max(member.manifest.n_documents for member in members),
         data=first.data,
+        seen=first.seen,
         details=EnsembleDetails(
             features=first.details.features, members=[member.manifest.method for member in members]
         ),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from pydantic import Field
 
 from xmtc.core.config import Settings
@@ -88,6 +90,12 @@ class LinearModel(DisplayedModel):
         from xmtc.methods.linear.explanation import explain
 
         return explain(self, text, label)
+
+    def known_words(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return, for each text, how many of its distinct words the model knows, and how many it has."""
+        if self.tfidf is None:
+            raise ModelError("this model was trained on features, not texts: it knows no words")
+        return self.tfidf.known_words(texts)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write the model folder, whole or not at all."""

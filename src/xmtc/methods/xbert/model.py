@@ -6,6 +6,7 @@ and tokenizers stay with whoever built them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -279,6 +280,10 @@ class StagedModel(DisplayedModel):
             if len(found):
                 return float(found[0])
         return alone if len(self.members) == 1 or self.ensemble.rule == "mean" else 0.0
+
+    def known_words(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return, for each text, how many of its distinct words the model knows, and how many it has."""
+        return self.tfidf.known_words(texts)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write one model folder for all members, whole or not at all."""
