@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 from xmtc.core.lazy import lazy_names
 
 __version__ = "0.1.0"
+
+# where numba keeps compiled kernels, unless the user has chosen a folder; it must be known before numba is imported
+os.environ.setdefault(
+    "NUMBA_CACHE_DIR",
+    os.path.join(
+        os.environ.get("XMTC_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "xmtc"),
+        "kernels",
+        f"{__version__}-python{sys.version_info.major}.{sys.version_info.minor}",
+    ),
+)
 
 if TYPE_CHECKING:
     from xmtc.api import (

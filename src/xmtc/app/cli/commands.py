@@ -8,7 +8,20 @@ from typing import Annotated, Any
 import typer
 
 from xmtc import __version__
-from xmtc.app.cli import calibrate, data, demo, ensemble, evaluate, explain, inspect, predict, serve, train, update
+from xmtc.app.cli import (
+    calibrate,
+    data,
+    demo,
+    ensemble,
+    evaluate,
+    explain,
+    inspect,
+    predict,
+    serve,
+    train,
+    update,
+    warmup,
+)
 from xmtc.app.cli.listings import ListingCommand
 from xmtc.core.errors import ConfigError, nearest
 
@@ -35,6 +48,7 @@ _COMMANDS: _Commands = (
     ("explain", explain.explain, 'xmtc explain model/ "Council regulation on sugar imports" --label sugar'),
     ("inspect", inspect.inspect, "xmtc inspect data/"),
     ("serve", serve.serve, "xmtc serve model/ --port 8000"),
+    ("warmup", warmup.warmup, "xmtc warmup"),
 )
 _DATA_COMMANDS: _Commands = (
     ("pydocs", data.pydocs, "xmtc data pydocs --out pydocs/"),

@@ -56,6 +56,7 @@ def evaluate(
     """
     from xmtc import api
     from xmtc.app.cli.console import print_json
+    from xmtc.app.cli.kernels import announce_kernels
     from xmtc.app.cli.progress import show_progress
     from xmtc.app.cli.tables import print_report, print_written
     from xmtc.app.details import name_member
@@ -66,6 +67,7 @@ def evaluate(
     check_parent(save_ranking)
     with show_progress() as progress:
         loaded = api.load(model)
+        announce_kernels(progress)
         progress.stage("reading documents")
         corpus = api.read_corpus(data, split)
         if report_file is None:
@@ -117,6 +119,7 @@ def compare(
     """
     from xmtc import api
     from xmtc.app.cli.console import print_json
+    from xmtc.app.cli.kernels import announce_kernels
     from xmtc.app.cli.progress import show_progress
     from xmtc.app.cli.tables import print_comparison, print_written
 
@@ -130,6 +133,7 @@ def compare(
     with show_progress() as progress:
         rankings = {path: api.load_ranking(path) for path in saved}
         loaded = {folder: api.load(folder) for folder in models if folder not in rankings}
+        announce_kernels(progress)
         progress.stage("reading documents")
         corpus = api.read_corpus(data, split)
         if report_file is None:

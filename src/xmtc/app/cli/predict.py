@@ -66,6 +66,7 @@ def predict(
     probability if `xmtc calibrate` has seen the model.
     """
     from xmtc import api
+    from xmtc.app.cli.kernels import announce_kernels
     from xmtc.app.cli.progress import show_progress
     from xmtc.app.cli.rankings import ranking_json, ranking_text
     from xmtc.core.calibration import find_threshold
@@ -85,6 +86,7 @@ def predict(
         _open_output(output) as file,
         show_progress(shown=output is not None or not sys.stdout.isatty()) as progress,
     ):
+        announce_kernels(progress)
         if chosen is not None:
             progress.say(f"{chosen} on the documents of calibration")
         progress.stage("ranking")
