@@ -125,6 +125,11 @@ class TrainingRun:
         corpus, out = corpus.compact(), self.out
         if out is not None and self.resume and out.exists():
             return self._finished(out, corpus, dev, progress)
+        settings = self.settings.model_dump()
+        if settings.get("train", {}).get("names"):  # of every method that has the setting
+            from xmtc.core.label_names import add_names
+
+            corpus = add_names(corpus, progress)
         if dev is not None and self.uses_dev:
             from xmtc.core.suspicions import check_dev
 

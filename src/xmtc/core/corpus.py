@@ -25,6 +25,7 @@ class Corpus(Displayed):
     X: sp.csr_matrix | None  # (documents × features)
     Y: sp.csr_matrix  # (documents × label entries), ones
     labels: LabelSet
+    n_names: int = 0  # rows at the end that are names of labels, for training: neither counted nor held out
 
     def __post_init__(self) -> None:
         if self.texts is None and self.X is None:
@@ -121,15 +122,20 @@ class Corpus(Displayed):
             X=None if self.X is None else self.X[rows],
             Y=Y,
             labels=self.labels.with_counts(_count(Y)),
+            n_names=int((rows >= len(self) - self.n_names).sum()) if self.n_names else 0,
         )
 
     def split(self, fraction: float, seed: int = 0) -> tuple[Corpus, Corpus]:
-        """Return (kept, held out): a seeded sample of `fraction` of the documents is held out, both in given order."""
+        """Return (kept, held out): a seeded sample of `fraction` of the documents is held out, both in given order.
+
+        Rows that are names of labels are kept.
+        """
         if not 0 < fraction < 1:
             raise DataError(f"split needs a fraction between 0 and 1; got {fraction}")
-        n_held = min(len(self) - 1, max(1, round(fraction * len(self))))
+        n = len(self) - self.n_names
+        n_held = min(n - 1, max(1, round(fraction * n)))
         held = np.zeros(len(self), dtype=bool)
-        held[np.random.default_rng(seed).permutation(len(self))[:n_held]] = True
+        held[np.random.default_rng(seed).permutation(n)[:n_held]] = True
         return self.take(np.flatnonzero(~held)), self.take(np.flatnonzero(held))
 
     def labelled_rows(self) -> NDArray[np.int64]:
@@ -165,6 +171,8 @@ class Corpus(Displayed):
 
     def fingerprint(self) -> str:
         """Return a sha256 over documents and labels: equal for equal content, whatever file it came from."""
+        if self.n_names:
+            return self.take(np.arange(len(self) - self.n_names)).fingerprint()
         digest = hashlib.sha256()
         parts: list[NDArray] = [self.ids.buffer, self.ids.offsets]
         if self.texts is not None:

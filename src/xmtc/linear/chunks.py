@@ -105,7 +105,7 @@ class LinearTree:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the array fields by name, for storage."""
-        return {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return dict(field for field in vars(self).items() if isinstance(field[1], np.ndarray))
 
     @classmethod
     def restore(cls, arrays: Mapping[str, Any], shape: TreeShape) -> LinearTree:

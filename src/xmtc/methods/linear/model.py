@@ -15,6 +15,7 @@ from pydantic import Field
 from xmtc.core.config import Settings
 from xmtc.core.ensemble import combine
 from xmtc.core.errors import ModelError
+from xmtc.core.label_names import NamesConfig
 from xmtc.core.labels import LabelSet
 from xmtc.core.model import DisplayedModel, Documents, check_k, pack_texts
 from xmtc.core.propensity import Propensity
@@ -42,6 +43,7 @@ class LinearConfig(Settings):
     tree: TreeConfig = Field(default_factory=TreeConfig)
     solver: SolverConfig = Field(default_factory=SolverConfig)
     search: SearchConfig = Field(default_factory=SearchConfig)
+    train: NamesConfig = Field(default_factory=NamesConfig)
     propensity: Propensity = Field(default_factory=Propensity)  # of the data set, for PSP@k
 
 
