@@ -151,3 +151,26 @@ def test_a_run_that_was_killed_before_it_had_a_name_is_no_hindrance(corpus, tmp_
     (tmp_path / "model.partial" / ".run-77.json").write_text("{")
     xmtc.train(corpus, out=tmp_path / "model", resume=True)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_models_and_reports_are_shown_in_a_few_lines(corpus, on_texts, on_features):
+    line = "method linear, trained on"
+    assert repr(on_texts).startswith(f"<LinearModel: {line} {len(corpus):,} documents with seed")
+    assert "ranks texts" in repr(on_texts)
+    assert "features" in repr(on_features)
+    joined = xmtc.ensemble([on_texts, on_texts])
+    assert repr(joined).startswith("<EnsembleModel: 2 models (linear, linear), joined by mean; ")
+    calibrated = xmtc.calibrate(on_texts, corpus)
+    assert repr(calibrated) == f"<CalibratedModel: isotonic calibration of {on_texts!r}>"
+    for model in (on_texts, joined, calibrated):
+        assert len(repr(model)) < 300
+        assert f"<b>{type(model).__name__}</b>" in model._repr_html_()
+        assert model.rank(list(corpus.texts)[:1]).label_set is model.labels
+    report = xmtc.evaluate(on_texts, corpus)
+    assert repr(report).startswith(f"<Report: P@1 {report['P@1']:.2f}, P@5 ")
+    low, high = report.intervals["nDCG@3"]
+    row = next(line for line in str(report).splitlines() if line.startswith("nDCG"))
+    assert f" {report['nDCG@3']:.2f} [{low:.1f}, {high:.1f}] " in row
+    assert report._repr_html_().count("<tr>") == str(report).count("\n") - 2  # the line, and a blank one before tables
+    compared = xmtc.compare({"one": on_texts, "two": joined}, corpus)
+    assert f"P@1{' ' * 16}{report['P@1']:.2f}" in str(compared)

@@ -25,7 +25,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, MultiLabelBinarizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from xmtc.sklearn import XMTCClassifier
+from xmtc.sklearn import XMTCClassifier, label_matrix
 
 ONE_TREE = {"tree": {"trees": 1}}
 TRAIN, TEST = documents(90, seed=1), documents(30, seed=2)
@@ -193,3 +193,14 @@ def test_it_trains_what_the_library_trains(fitted: XMTCClassifier) -> None:
     corpus = api.Corpus.from_lists(TEXTS, LABELS)
     model = api.train(corpus, "linear", ONE_TREE)
     assert (model.rank(TEST_TEXTS, 3).scores == fitted.model_.rank(TEST_TEXTS, 3).scores).all()
+
+
+def test_lists_of_labels_become_a_matrix_that_searches_take(fitted: XMTCClassifier) -> None:
+    lists = [[f"label {column}" for column in Y[row].indices] for row in range(Y.shape[0])]
+    with pytest.raises(ValueError, match="Sequence of sequences"):
+        GridSearchCV(XMTCClassifier(), {"k": [1]}, cv=3).fit(TEXTS, lists)
+    matrix, classes = label_matrix(lists)
+    assert [[classes[column] for column in matrix[row].indices] for row in range(len(lists))] == [
+        sorted(labels) for labels in lists
+    ]
+    assert GridSearchCV(XMTCClassifier(), {"k": [1]}, cv=3).fit(TEXTS, matrix).best_score_ > 0

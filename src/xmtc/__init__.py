@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from xmtc.core.lazy import lazy_names
@@ -11,9 +12,29 @@ from xmtc.core.threads import cpu_quota, settle
 __version__ = "0.1.0"
 
 settle(os.environ, cpu_quota())  # first of all: libraries read these variables when they are loaded
+# where numba keeps compiled kernels, unless the user has chosen a folder; it must be known before numba is imported
+os.environ.setdefault(
+    "NUMBA_CACHE_DIR",
+    os.path.join(
+        os.environ.get("XMTC_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "xmtc"),
+        "kernels",
+        f"{__version__}-python{sys.version_info.major}.{sys.version_info.minor}",
+    ),
+)
 
 if TYPE_CHECKING:
-    from xmtc.api import calibrate, compare, ensemble, evaluate, load, read_corpus, train, update
+    from xmtc.api import (
+        calibrate,
+        compare,
+        ensemble,
+        evaluate,
+        load,
+        load_ranking,
+        read_corpus,
+        save_ranking,
+        train,
+        update,
+    )
     from xmtc.core.corpus import Corpus
     from xmtc.core.errors import XmtcError
     from xmtc.core.explanation import Explanation
@@ -31,6 +52,8 @@ _PUBLIC = {
     "load": "xmtc.api",
     "evaluate": "xmtc.api",
     "compare": "xmtc.api",
+    "save_ranking": "xmtc.api",
+    "load_ranking": "xmtc.api",
     "ensemble": "xmtc.api",
     "calibrate": "xmtc.api",
     "suggest": "xmtc.core.steering",
@@ -65,7 +88,9 @@ __all__ = [
     "ensemble",
     "evaluate",
     "load",
+    "load_ranking",
     "read_corpus",
+    "save_ranking",
     "suggest",
     "train",
     "update",

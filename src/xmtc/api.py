@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from xmtc.core import metrics
     from xmtc.core.calibration import CalibratedModel, CurveMethod, Threshold
     from xmtc.core.ensemble import AnyRule
+    from xmtc.core.saved_ranking import SavedRanking
     from xmtc.core.updatable import Updatable
     from xmtc.presets import PresetRun as PresetRun
 
@@ -38,12 +39,14 @@ __all__ = [
     "calibrate",
     "check_out",
     "compare",
+    "compile_kernels",
     "describe_recipes",
     "ensemble",
     "evaluate",
     "find_threshold",
     "list_recipes",
     "load",
+    "load_ranking",
     "n_features",
     "prepare_preset",
     "prepare_run",
@@ -52,6 +55,7 @@ __all__ = [
     "read_corpus",
     "read_recipe",
     "read_settings",
+    "save_ranking",
     "train",
     "update",
     "uses_dev",
@@ -190,6 +194,15 @@ class TrainingRun:
         corpus, out = corpus.compact(), self.out
         if out is not None and self.resume and out.exists():
             return self._finished(out, corpus, dev, progress)
+        settings = self.settings.model_dump()
+        if settings.get("train", {}).get("names"):  # of every method that has the setting
+            from xmtc.core.label_names import add_names
+
+            corpus = add_names(corpus, progress)
+        if dev is not None and self.uses_dev:
+            from xmtc.core.suspicions import check_dev
+
+            check_dev(corpus, dev)
         partial = None if out is None else partial_folder(out)
         if partial is not None and not self.resume:
             shutil.rmtree(partial, ignore_errors=True)
@@ -259,11 +272,13 @@ def evaluate(
     five labels deep or more, where it is known already.
     """
     from xmtc.core import metrics
+    from xmtc.core.suspicions import check_evaluation
 
     if propensity is not None and not isinstance(propensity, Propensity):
         raise ConfigError(f"propensity must be a Propensity, such as Propensity(A=0.55, B=1.5); got {propensity!r}")
     if ranking is None:
         ranking = rank_corpus(model, corpus, 5, progress)
+    check_evaluation(model, corpus)
     aligned = corpus.align(model.labels)
     progress.stage("scoring")
     return metrics.evaluate(
@@ -278,7 +293,7 @@ def evaluate(
 
 
 def compare(
-    models: Mapping[str, Model],
+    models: Mapping[str, Model | SavedRanking],
     corpus: Corpus,
     truth: metrics.TruthMode = "all",
     propensity: Propensity | None = None,
@@ -290,23 +305,32 @@ def compare(
     """Compare named models on one corpus with the first of them, by a paired bootstrap over documents.
 
     Frequency bins, propensities and, with truth "known", the labels that count come from the first model's training
-    data for all models: models trained on other documents are judged by the same labels. all_pairs: also compare every
-    model with each one before it. rankings: what `rank_corpus` gave for this corpus, by model, five labels deep or
-    more, where they are known already.
+    data for all models: models trained on other documents are judged by the same labels. A ranking that `save_ranking`
+    stored may stand for its model. all_pairs: also compare every model with each one before it. rankings: what
+    `rank_corpus` gave for this corpus, by model, five labels deep or more, where they are known already.
     """
     from xmtc.core import metrics
+    from xmtc.core.saved_ranking import SavedRanking
+    from xmtc.core.suspicions import check_evaluation
 
     if not models:
         raise ConfigError("a comparison needs two models or more; got 0")
     first = next(iter(models.values()))
-    n_documents = first.manifest.n_documents
-    used = propensity or _propensity(first)
+    if isinstance(first, SavedRanking):
+        n_documents, used = first.n_documents, propensity or first.propensity
+    else:
+        n_documents, used = first.manifest.n_documents, propensity or _propensity(first)
     counts = dict(zip(first.labels.ids, first.labels.counts.tolist(), strict=True))
     found = {}
     for name, model in models.items():
         aligned = corpus.align(model.labels)
+        if isinstance(model, SavedRanking):
+            ranking = model.ranking_of(corpus, name)
+        else:
+            check_evaluation(model, corpus, name)
+            ranking = rank_corpus(model, corpus, 5, progress) if rankings is None else rankings[name]
         found[name] = metrics.collect(
-            rank_corpus(model, corpus, 5, progress) if rankings is None else rankings[name],
+            ranking,
             aligned.Y,
             aligned.labels.with_counts([counts.get(label, 0) for label in aligned.labels.ids]),
             n_documents,
@@ -316,6 +340,36 @@ def compare(
     progress.stage("scoring")
     compared = metrics.compare(found, all_pairs=all_pairs)
     return replace(compared, propensity={"A": used.A, "B": used.B, "N": n_documents})
+
+
+def save_ranking(
+    file: str | Path, model: Model, corpus: Corpus, ranking: Ranking, *, name: str = "", data: str = ""
+) -> None:
+    """Save what `rank_corpus` gave for a model and a corpus, to be compared later without the model.
+
+    name, data: what to call the model and the corpus; shown where the ranking does not fit.
+    """
+    from xmtc.core.saved_ranking import SavedRanking, digest_documents
+
+    if len(ranking) != len(corpus):
+        raise DataError(f"the ranking has {len(ranking):,} documents, and the corpus has {len(corpus):,}")
+    SavedRanking(
+        name,
+        data,
+        ranking,
+        corpus.ids,
+        digest_documents(corpus),
+        model.labels,
+        model.manifest.n_documents,
+        _propensity(model),
+    ).save(file)
+
+
+def load_ranking(file: str | Path) -> SavedRanking:
+    """Load a ranking that `save_ranking` stored, for `compare`; a cut or foreign file is refused."""
+    from xmtc.core.saved_ranking import SavedRanking
+
+    return SavedRanking.load(file)
 
 
 def ensemble(
@@ -340,6 +394,7 @@ def ensemble(
     labels by their worth; probabilities stay calibrated.
     """
     from xmtc.core.ensemble import LEARNED
+    from xmtc.core.suspicions import check_members
     from xmtc.methods.ensemble import join
 
     if out is not None:
@@ -354,6 +409,7 @@ def ensemble(
         if not isinstance(dev, Corpus):
             raise ConfigError("rule 'learned' learns from labelled documents; give them as dev (--dev DATA)")
         model = _teach(models, dev, tail, seed, progress)
+    check_members([member.labels for member in models])
     if out is not None:
         model.save(out, overwrite=overwrite)
     return model
@@ -471,6 +527,13 @@ def calibrate(
     elif out is not None:
         calibrated.save(out)
     return calibrated
+
+
+def compile_kernels() -> bool:
+    """Compile the kernels of linear models now, so that a first training does not wait; return whether that worked."""
+    from xmtc.methods import linear
+
+    return linear.compile_kernels()
 
 
 def find_threshold(model: Model, target: str, k: int | None = None) -> Threshold:

@@ -32,7 +32,7 @@ try:
 except ModuleNotFoundError as error:
     raise ImportError("xmtc.sklearn needs scikit-learn; install it with: pip install 'xmtc[sklearn]'") from error
 
-__all__ = ["InputError", "XMTCClassifier"]
+__all__ = ["InputError", "XMTCClassifier", "label_matrix"]
 
 _UNKNOWN = (  # its first words are what scikit-learn asks of every classifier
     "Unknown label type: a multi-label classifier takes y as a (documents × labels) matrix of zeros and ones, or as a "
@@ -50,6 +50,9 @@ class XMTCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     method: one of `xmtc.api.METHODS`. config: nested settings of the method, such as {"tree": {"trees": 1}}. k: labels
     of a document, at most. threshold: least score of a label that `predict` gives; None gives all k. seed: the same
     seed gives the same model.
+
+    `fit` and `score` also take lists of labels as y. Searches and cross-validation of scikit-learn refuse such lists
+    unless cv is a splitter, such as KFold(3): give them a matrix, which `label_matrix(lists)` makes.
 
     After `fit`: `classes_` holds the label of each column (column numbers, if y was a matrix) and `model_` the model,
     which explains and saves itself as any other.
@@ -145,6 +148,14 @@ class XMTCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def label_matrix(lists: Sequence[Sequence[str | int]]) -> tuple[sp.csr_matrix, NDArray[Any]]:
+    """Return a (documents × labels) matrix of ones for lists of labels, and the label of each column.
+
+    This is the y that GridSearchCV and cross_val_score accept.
+    """
+    return _read_targets(lists)
 
 
 @contextmanager

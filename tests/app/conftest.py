@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from xmtc.app.cli import main, progress
+from xmtc import api
+from xmtc.app.cli import kernels, main, progress
 
 TOPICS = {
     "t1": ("sugar", ["sugar", "beet", "sweet", "quota"]),
@@ -69,6 +70,13 @@ def documents(n: int, seed: int) -> list[dict[str, Any]]:
         words = [draw.choice(TOPICS[label][1]) for label in labels for _ in range(6)]
         rows.append({"id": f"doc-{seed}-{i}", "text": " ".join(["regulation", *words]), "labels": labels})
     return rows
+
+
+@pytest.fixture(autouse=True, scope="session")
+def compiled() -> None:
+    """Compile kernels before any command does, for it would say so."""
+    if not kernels.is_compiled(training=True):
+        assert api.compile_kernels()
 
 
 @pytest.fixture(autouse=True, scope="session")

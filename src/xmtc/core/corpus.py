@@ -10,13 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from xmtc.core.display import SHOWN, Displayed, Grid, shorten
 from xmtc.core.errors import DataError
 from xmtc.core.labels import Concept, LabelSet
 from xmtc.core.texts import Texts, to_utf8
 
 
-@dataclass(frozen=True, eq=False)
-class Corpus:
+@dataclass(frozen=True, eq=False, repr=False)
+class Corpus(Displayed):
     """Row i of every field speaks of document i; Y has one column for each entry of `labels`."""
 
     ids: Texts
@@ -25,6 +26,7 @@ class Corpus:
     Y: sp.csr_matrix  # (documents × label entries), ones
     labels: LabelSet
     groups: NDArray[np.int64] | None = None  # documents of one number stay together when some are held out
+    n_names: int = 0  # rows at the end that are names of labels, for training: neither counted nor held out
 
     def __post_init__(self) -> None:
         if self.texts is None and self.X is None:
@@ -96,6 +98,25 @@ class Corpus:
         """Return this corpus with a group for each document, such as its source or year; None: without groups."""
         return replace(self, groups=None if groups is None else np.asarray(list(groups), dtype=object))
 
+    def display_line(self) -> str:
+        """Return sizes of documents and labels."""
+        held = [] if self.texts is None else [f"{len(self.texts.buffer):,} bytes of text"]
+        held += [] if self.X is None else [f"{self.X.shape[1]:,} features"]
+        mean = self.Y.nnz / len(self) if len(self) else 0
+        return f"{len(self):,} documents ({', '.join(held)}), {mean:.1f} labels each; {self.labels.display_line()}"
+
+    def display_grids(self) -> list[Grid]:
+        """Return the first documents."""
+        rows = [
+            (
+                shorten(self.ids[i], 20),
+                "" if self.texts is None else shorten(self.texts[i]),
+                shorten(", ".join(self.labels.names[entry] for entry in self.Y[i].indices)),
+            )
+            for i in range(min(SHOWN, len(self)))
+        ]
+        return [Grid("document", ("text", "labels"), rows)]
+
     def take(self, rows: Sequence[int] | NDArray[np.integer]) -> Corpus:
         """Return the given rows, in that order. Labels keep their places; their counts are those of the rows."""
         chosen = np.asarray(rows)
@@ -115,22 +136,25 @@ class Corpus:
             Y=Y,
             labels=self.labels.with_counts(_count(Y)),
             groups=None if self.groups is None else self.groups[rows],
+            n_names=int((rows >= len(self) - self.n_names).sum()) if self.n_names else 0,
         )
 
     def split(self, fraction: float, seed: int = 0) -> tuple[Corpus, Corpus]:
         """Return (kept, held out): a seeded sample of `fraction` of the documents is held out, both in given order.
 
-        A corpus with groups holds out whole groups: as many as fit into the fraction, at least the smallest one.
+        A corpus with groups holds out whole groups: as many as fit into the fraction, at least the smallest one. Rows
+        that are names of labels are kept.
         """
         if not 0 < fraction < 1:
             raise DataError(f"split needs a fraction between 0 and 1; got {fraction}")
-        n_held = min(len(self) - 1, max(1, round(fraction * len(self))))
+        n = len(self) - self.n_names
+        n_held = min(n - 1, max(1, round(fraction * n)))
         draw = np.random.default_rng(seed).permutation
+        held = np.zeros(len(self), dtype=bool)
         if self.groups is None:
-            held = np.zeros(len(self), dtype=bool)
-            held[draw(len(self))[:n_held]] = True
+            held[draw(n)[:n_held]] = True
         else:
-            held = _choose_groups(np.bincount(self.groups), n_held, draw)[self.groups]
+            held[:n] = _choose_groups(np.bincount(self.groups[:n]), n_held, draw)[self.groups[:n]]
         return self.take(np.flatnonzero(~held)), self.take(np.flatnonzero(held))
 
     def fold(self, n: int, seed: int = 0) -> list[NDArray[np.int64]]:
@@ -182,6 +206,8 @@ class Corpus:
 
     def fingerprint(self) -> str:
         """Return a sha256 over documents and labels: equal for equal content, whatever file it came from."""
+        if self.n_names:
+            return self.take(np.arange(len(self) - self.n_names)).fingerprint()
         digest = hashlib.sha256()
         parts: list[NDArray] = [self.ids.buffer, self.ids.offsets]
         if self.texts is not None:

@@ -30,6 +30,10 @@ class Notice(UserWarning):
     """Says what the library decided where the user did not: one line, no mistake."""
 
 
+class DataWarning(UserWarning):
+    """Warns of something in the data that looks wrong but was kept."""
+
+
 def nearest(name: str, options: Iterable[str]) -> str:
     """Return " Did you mean 'x'?" for the option closest to `name`, or an empty string when none is close."""
     options = list(options)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
+
+from xmtc.core.display import Displayed, Grid, shorten
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(Displayed):
     """Why `label` (a label id) got `score`, by the method that ranked it."""
 
     label: str
@@ -17,6 +20,7 @@ class Explanation:
     scope: tuple[tuple[str, float], ...] = ()  # (label or concept, weight) that the text was read with, heaviest first
     members: tuple[tuple[str, float], ...] = ()  # (method, share in the score) of each model that explains together
     method: str = ""
+    text: str = ""  # what was explained
 
     def words(self, text: str, n: int = 5) -> list[tuple[str, float]]:
         """Return the n words that pushed the label up most, each once with its weights added, strongest first."""
@@ -26,3 +30,33 @@ class Explanation:
             total[word] = total.get(word, 0.0) + weight
         pushing = [(word, weight) for word, weight in total.items() if weight > 0]
         return sorted(pushing, key=lambda pair: (-pair[1], pair[0]))[:n]
+
+    def display_line(self) -> str:
+        """Return the label, its score and the words that pushed it up most."""
+        words = ", ".join(f"{shorten(word, 30)} {weight:+.3g}" for word, weight in self.words(self.text))
+        return f"{shorten(self.label)}, score {self.score:.3g}" + (f"; {words}" if words else "")
+
+    def display_grids(self) -> list[Grid]:
+        """Return the path, the neighbours and the scope, as far as the method has them."""
+        near = [(shorten(name), f"{likeness:.3g}", shorten(", ".join(own))) for name, likeness, own in self.neighbours]
+        grids = [
+            Grid("path", ("score",), [(shorten(name), f"{score:.3g}") for name, score in self.path]),
+            Grid("similar document", ("similarity", "labels"), near),
+            Grid("read with", ("weight",), [(shorten(name), f"{weight:.3g}") for name, weight in self.scope]),
+        ]
+        return [grid for grid in grids if grid.rows]
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self._highlighted()}</p>{super()._repr_html_()}"
+
+    def _highlighted(self) -> str:
+        """The text with a background behind each span: green pushed the label up, red down, stronger by weight."""
+        largest = max((abs(weight) for _, _, weight in self.spans), default=0) or 1
+        parts, at = [], 0
+        for start, end, weight in sorted(self.spans):
+            colour = "0, 160, 80" if weight > 0 else "200, 60, 60"
+            style = f"background: rgba({colour}, {0.6 * abs(weight) / largest:.2f})"
+            word = f'<span style="{style}" title="{weight:+.3g}">{escape(self.text[start:end])}</span>'
+            parts += [escape(self.text[at:start]), word]
+            at = end
+        return "".join([*parts, escape(self.text[at:])])

@@ -32,10 +32,11 @@ def hold_out(corpus: Corpus, fraction: float, seed: int, progress: Progress = SI
     """
     if fraction == 0:
         return corpus, corpus.take([])
-    if len(corpus) == 1:
+    n = len(corpus) - corpus.n_names
+    if n == 1:
         return corpus, corpus
-    kept, held = corpus.split(min(fraction, DEV_LIMIT / len(corpus)), seed)
-    progress.say(f"dev: {len(held):,} of the {len(corpus):,} training documents are held out")
+    kept, held = corpus.split(min(fraction, DEV_LIMIT / n), seed)
+    progress.say(f"dev: {len(held):,} of the {n:,} training documents are held out")
     return kept, held
 
 

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, repeat
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from xmtc.core.display import SHOWN, Displayed, Grid, shorten
 from xmtc.core.errors import DataError, nearest
 
 _NAMED = 3  # labels that name a cluster
@@ -33,8 +33,8 @@ class Concept:
     parents: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class LabelSet:
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelSet(Displayed):
     """All labels and concepts of a corpus or model; entry i of every field speaks of the same one."""
 
     ids: tuple[str, ...]
@@ -71,8 +71,10 @@ class LabelSet:
         No concept is kept, a name that is the id, and parents that siblings share, are held once: a million labels
         are to fit into less memory than their weights.
         """
-        columns: dict[str, list[Any]] = {key: [] for key in ("ids", "names", "alternatives", "descriptions")}
-        ids, names, alternatives, descriptions = columns.values()
+        ids: list[str] = []
+        names: list[str] = []
+        alternatives: list[tuple[str, ...]] = []
+        descriptions: list[str] = []
         shared: dict[tuple[str, ...], int] = {}  # parents → a number for them
         parents, counts = array("q"), array("q")
         for concept, count in described:
@@ -86,7 +88,10 @@ class LabelSet:
         position = {label: i for i, label in enumerate(ids) if label in named}
         entries = [tuple([position[parent] for parent in above]) for above in shared]
         return cls(
-            **{key: tuple(column) for key, column in columns.items()},
+            tuple(ids),
+            tuple(names),
+            tuple(alternatives),
+            tuple(descriptions),
             parents=tuple([entries[number] for number in parents]),
             counts=np.array(counts, dtype=np.int64),
             n_labels=n_labels,
@@ -94,6 +99,18 @@ class LabelSet:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def display_line(self) -> str:
+        """Return how many labels there are, and how many concepts besides."""
+        named = sum(name != label for name, label in zip(self.names, self.ids, strict=True))
+        concepts = f" and {len(self) - self.n_labels:,} concepts" if len(self) > self.n_labels else ""
+        return f"{self.n_labels:,} labels{concepts}, {named:,} with names"
+
+    def display_grids(self) -> list[Grid]:
+        """Return the labels with the most training documents."""
+        frequent = np.argsort(-self.counts, kind="stable")[:SHOWN].tolist()
+        rows = [(shorten(self.ids[i]), shorten(self.names[i]), f"{self.counts[i]:,}") for i in frequent]
+        return [Grid("label", ("name", "documents"), rows)]
 
     @cached_property
     def position(self) -> dict[str, int]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import scipy.sparse as sp
 
+from xmtc.core.display import Displayed
 from xmtc.core.errors import DataError, ModelError
 from xmtc.core.labels import LabelSet
 from xmtc.core.ranking import Ranking
@@ -71,3 +72,15 @@ class Model(Protocol):
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write the model folder, whole or not at all."""
+
+
+class DisplayedModel(Displayed):
+    """Base class of models: a short `repr` and notebook output from labels and manifest."""
+
+    def display_line(self: Model) -> str:
+        """Return the method, the size of the training data and what the model ranks."""
+        facts = self.manifest
+        width = facts.details.features
+        ranks = "ranks texts" if width is None else f"ranks rows of {width:,} features"
+        trained = f"trained on {facts.n_documents:,} documents with seed {facts.seed}"
+        return f"method {facts.method}, {trained}, {ranks}; {self.labels.display_line()}"

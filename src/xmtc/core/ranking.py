@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from xmtc.core.display import SHOWN, Displayed, Grid, shorten
+from xmtc.core.errors import ConfigError
 from xmtc.core.labels import LabelSet
 
 
-@dataclass(frozen=True, eq=False)
-class Ranking:
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranking(Displayed):
     """Each row is one document's labels, best first by (−score, label); padded with label −1, score −inf."""
 
     labels: NDArray[np.int32]  # (n, k)
     scores: NDArray[np.float32]  # (n, k)
     probabilities: NDArray[np.float32] | None = None  # (n, k), calibrated
+    label_set: LabelSet | None = None  # of the model that ranked, for names; None where it is not known
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -58,18 +65,20 @@ class Ranking:
         if missing <= 0:
             return self
         fill = ((0, 0), (0, missing))
-        return Ranking(
-            np.pad(self.labels, fill, constant_values=-1),
-            np.pad(self.scores, fill, constant_values=-np.inf),
-            None if self.probabilities is None else np.pad(self.probabilities, fill),
+        return replace(
+            self,
+            labels=np.pad(self.labels, fill, constant_values=-1),
+            scores=np.pad(self.scores, fill, constant_values=-np.inf),
+            probabilities=None if self.probabilities is None else np.pad(self.probabilities, fill),
         )
 
     def top(self, k: int) -> Ranking:
         """Return the first k columns (fewer if the ranking is narrower)."""
-        return Ranking(
-            self.labels[:, :k],
-            self.scores[:, :k],
-            None if self.probabilities is None else self.probabilities[:, :k],
+        return replace(
+            self,
+            labels=self.labels[:, :k],
+            scores=self.scores[:, :k],
+            probabilities=None if self.probabilities is None else self.probabilities[:, :k],
         )
 
     def keep(self, kept: NDArray[np.bool_]) -> Ranking:
@@ -80,10 +89,11 @@ class Ranking:
         def moved(values: NDArray, padding: float) -> NDArray:
             return np.where(holes, np.asarray(padding, values.dtype), np.take_along_axis(values, order, 1))
 
-        return Ranking(
-            moved(self.labels, -1),
-            moved(self.scores, -np.inf),
-            None if self.probabilities is None else moved(self.probabilities, 0),
+        return replace(
+            self,
+            labels=moved(self.labels, -1),
+            scores=moved(self.scores, -np.inf),
+            probabilities=None if self.probabilities is None else moved(self.probabilities, 0),
         )
 
     def put(self, rows: NDArray[np.integer], other: Ranking) -> Ranking:
@@ -91,17 +101,69 @@ class Ranking:
         labels, scores = self.labels.copy(), self.scores.copy()
         labels[rows], scores[rows] = other.labels, other.scores
         if self.probabilities is None or other.probabilities is None:
-            return Ranking(labels, scores)
+            return replace(self, labels=labels, scores=scores, probabilities=None)
         probabilities = self.probabilities.copy()
         probabilities[rows] = other.probabilities
-        return Ranking(labels, scores, probabilities)
+        return replace(self, labels=labels, scores=scores, probabilities=probabilities)
 
-    def named(self, labels: LabelSet) -> list[list[tuple[str, float]]]:
-        """Return each document's (name, score) pairs, best first, without padding."""
+    def named(self, labels: LabelSet | None = None) -> list[list[tuple[str, float]]]:
+        """Return each document's (name, score) pairs, best first, without padding.
+
+        labels: the labels of the model that ranked; needed only for a ranking that no model returned.
+        """
+        labels = self._known_labels(labels)
         return [
             [(labels.names[label], float(score)) for label, score in zip(row, scores, strict=True) if label >= 0]
             for row, scores in zip(self.labels.tolist(), self.scores.tolist(), strict=True)
         ]
+
+    def to_frame(self, ids: Sequence[str] | None = None, labels: LabelSet | None = None) -> Any:
+        """Return a data frame with one row per document and label: of pandas if it is installed, else of polars.
+
+        Columns are document, rank (from 1), label (its id), name, score and, for calibrated models, probability. ids:
+        ids of the documents; row numbers by default. labels: as for `named`.
+        """
+        known = self._known_labels(labels)
+        if ids is not None and len(ids) != len(self):
+            raise ConfigError(f"to_frame needs an id for each of {len(self):,} documents; got {len(ids):,}")
+        rows, places = np.nonzero(self.labels >= 0)
+        found = self.labels[rows, places].tolist()
+        columns: dict[str, Any] = {
+            "document": rows if ids is None else [ids[row] for row in rows.tolist()],
+            "rank": places + 1,
+            "label": known.decode(found),
+            "name": [known.names[label] for label in found],
+            "score": self.scores[rows, places],
+        }
+        if self.probabilities is not None:
+            columns["probability"] = self.probabilities[rows, places]
+        for library in ("pandas", "polars"):
+            with suppress(ModuleNotFoundError):
+                return import_module(library).DataFrame(columns)
+        raise ConfigError("to_frame needs pandas or polars; install one of them: pip install pandas")
+
+    def display_line(self) -> str:
+        """Return the size of the ranking."""
+        calibrated = "" if self.probabilities is None else ", with probabilities"
+        return f"{len(self):,} documents, the {self.k} best labels of each{calibrated}"
+
+    def display_grids(self) -> list[Grid]:
+        """Return the labels of the first documents: names where they are known, else numbers."""
+        rows = []
+        for i, (labels, scores) in enumerate(zip(self.labels[:SHOWN].tolist(), self.scores[:SHOWN], strict=True)):
+            pairs = [
+                (f"label {label}" if self.label_set is None else shorten(self.label_set.names[label], 40), score)
+                for label, score in zip(labels[:SHOWN], scores, strict=False)
+                if label >= 0
+            ]
+            rows.append((str(i), ", ".join(f"{name} {score:.3g}" for name, score in pairs)))
+        return [Grid("document", ("labels with scores",), rows)]
+
+    def _known_labels(self, given: LabelSet | None) -> LabelSet:
+        known = self.label_set if given is None else given
+        if known is None:
+            raise ConfigError("this ranking does not know its labels; pass those of the model: model.labels")
+        return known
 
     @staticmethod
     def stack(parts: list[Ranking]) -> Ranking:
@@ -111,4 +173,5 @@ class Ranking:
             np.concatenate([part.labels for part in parts]),
             np.concatenate([part.scores for part in parts]),
             np.concatenate(probabilities) if len(probabilities) == len(parts) else None,
+            parts[0].label_set,
         )

@@ -30,6 +30,8 @@ FORMAT = 1
 READ_BY = "0.1.0"  # the first version of xmtc that reads FORMAT
 MANIFEST = "model.json"
 _LABELS = "labels.jsonl"
+_SEEN = "seen.bin"
+SKETCH = 4096  # hashes of training texts that a model keeps
 
 
 class Record(BaseModel):
@@ -91,6 +93,9 @@ class Manifest(Generic[D_co]):
     data: str  # fingerprint of the training corpus
     details: D_co
     groups: str | None = None  # sha256 of the groups that training held out whole; None: single documents
+    # the smallest SKETCH hashes of the training texts, sorted, 8 bytes each, little end first: enough to estimate how
+    # many texts of a corpus were trained on; empty for features, and for models that were saved without it
+    seen: bytes = b""
 
     @staticmethod
     def describe(
@@ -102,10 +107,11 @@ class Manifest(Generic[D_co]):
             config=config.model_dump(mode="json"),
             seed=seed,
             n_labels=corpus.labels.n_labels,
-            n_documents=len(corpus),
+            n_documents=len(corpus) - corpus.n_names,
             data=corpus.fingerprint() if data is None else data,
             details=details,
             groups=None if corpus.groups is None else hash_groups(corpus.groups),
+            seen=b"" if corpus.texts is None else np.unique(corpus.texts.hashes())[:SKETCH].astype("<u8").tobytes(),
         )
 
     def with_details(self, details: D) -> Manifest[D]:
@@ -113,11 +119,12 @@ class Manifest(Generic[D_co]):
         return Manifest(**{**vars(self), "details": details})
 
     def to_json(self) -> dict[str, Any]:
-        """Return all fields as `model.json` holds them."""
-        raw = {**vars(self), "details": self.details.to_json()}
+        """Return all fields as `model.json` holds them; `seen` has a file of its own."""
+        fields = {**vars(self), "details": self.details.to_json()}
+        del fields["seen"]
         if self.groups is None:
-            del raw["groups"]
-        return raw
+            del fields["groups"]
+        return fields
 
 
 def hash_groups(groups: NDArray[np.int64]) -> str:
@@ -154,11 +161,18 @@ class FolderWriter:
         with self._open(_LABELS) as file:
             encode = json.JSONEncoder(ensure_ascii=False).encode
             for concept, count in zip(labels.concepts(), labels.counts.tolist(), strict=True):
-                line = {key: value for key, value in vars(concept).items() if value and key != "id"}
-                file.write(f"{encode({**line, 'label': concept.id, 'count': count})}\n".encode())
+                line: dict[str, Any] = {}
+                for key, value in vars(concept).items():
+                    if value and key != "id":
+                        line[key] = value
+                line["label"], line["count"] = concept.id, count
+                file.write(f"{encode(line)}\n".encode())
 
     def manifest(self, manifest: Manifest[Details]) -> None:
         """Write `model.json`, last of all: a folder without it is no model."""
+        if manifest.seen:
+            with self._open(_SEEN) as out:
+                out.write(manifest.seen)
         files: dict[str, Any] = {}
         for path in sorted(path for path in self.folder.rglob("*") if path.is_file()):
             with path.open("rb") as file:
@@ -323,7 +337,8 @@ class FolderReader:
                 f"{self.folder / MANIFEST} does not fit method {self.method!r}: {place}: {error.errors()[0]['msg']}; "
                 "train the model again, or load it with the version of xmtc that made it"
             ) from None
-        manifest = Manifest(**{**self._raw, "details": checked})
+        seen = (self.folder / _SEEN).read_bytes() if _SEEN in self.files else b""
+        manifest = Manifest(**{**self._raw, "details": checked}, seen=seen)
         with (self.folder / _LABELS).open(encoding="utf-8") as file:
             described = (
                 (
@@ -336,7 +351,7 @@ class FolderReader:
                     ),
                     raw["count"],
                 )
-                for raw in map(json.loads, file)
+                for raw, _ in map(json.JSONDecoder().raw_decode, file)  # quicker than json.loads
             )
             labels = LabelSet.restore(described, manifest.n_labels)
         return manifest, settings, labels

@@ -9,6 +9,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import pairwise
 from typing import overload
 
 import numpy as np
@@ -68,6 +70,13 @@ class Texts(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         for start, stop in zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist(), strict=True):
             yield self.buffer[start:stop].tobytes().decode("utf-8")
+
+    def hashes(self) -> NDArray[np.uint64]:
+        """Return a hash of each text that is not empty; equal texts have equal hashes on every machine."""
+        view, ends = self.buffer.data, self.offsets.tolist()
+        pairs = ((start, stop) for start, stop in pairwise(ends) if stop > start)
+        hashed = (int.from_bytes(blake2b(view[start:stop], digest_size=8).digest(), "little") for start, stop in pairs)
+        return np.fromiter(hashed, np.uint64)
 
     def take(self, rows: NDArray[np.integer]) -> Texts:
         """Return the texts of the given rows, in that order."""

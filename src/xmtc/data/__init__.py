@@ -12,6 +12,7 @@ from xmtc.core.lazy import lazy_names
 from xmtc.data.read import detect, read_corpus, splits
 
 if TYPE_CHECKING:
+    from xmtc.core.errors import DataWarning
     from xmtc.data.conversion import convert
     from xmtc.data.description import (
         Description,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
         describe_vocabulary,
         zipf_points,
     )
-    from xmtc.data.gather import DataWarning
     from xmtc.data.layouts import LAYOUTS, read_label_vectors
     from xmtc.data.prediction_input import iter_documents, iter_features
     from xmtc.data.pydocs import build_pydocs
@@ -58,7 +58,7 @@ __all__ = [
 # name → module, loaded on first use
 _LAZY = {
     "LAYOUTS": "xmtc.data.layouts",
-    "DataWarning": "xmtc.data.gather",
+    "DataWarning": "xmtc.core.errors",
     "Description": "xmtc.data.description",
     "SplitFigures": "xmtc.data.description",
     "TableMapping": "xmtc.data.table_mapping",

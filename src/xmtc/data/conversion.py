@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from xmtc.core.corpus import Corpus
-from xmtc.core.errors import ConfigError, DataError, nearest
+from xmtc.core.errors import ConfigError, DataError, DataWarning, nearest
 from xmtc.data.files import new_folder
-from xmtc.data.gather import DataWarning
 from xmtc.data.layout import HOLDABLE, Layout
 from xmtc.data.layouts import LAYOUTS
 from xmtc.data.read import read_corpus, splits

@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmtc.core.corpus import Corpus
-from xmtc.core.errors import Notice
+from xmtc.core.errors import DataWarning, Notice
 from xmtc.core.labels import Concept, LabelSet
 from xmtc.core.metrics import BINS, find_bins
 from xmtc.core.texts import Texts
-from xmtc.data.gather import DataWarning
 from xmtc.data.languages import guess_languages
 from xmtc.data.likeness import count_near, sign
 from xmtc.data.read import detect, read_corpus, splits

@@ -15,16 +15,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtc.core.corpus import Corpus
-from xmtc.core.errors import DataError
+from xmtc.core.errors import DataError, DataWarning
 from xmtc.core.labels import Concept, LabelSet
 from xmtc.core.texts import Texts, TextsBuilder
 from xmtc.data.document import Document
 from xmtc.data.table_mapping import TableMapping
 from xmtc.data.vocabulary import NOTHING, Described
 
-
-class DataWarning(UserWarning):
-    """Warns of something in the data that looks wrong but was kept."""
+FEW = 0.2  # share of the labels used that a vocabulary should describe at least
+ENOUGH = 10  # labels from which on such a share says something
 
 
 def gather(
@@ -139,14 +138,31 @@ def assemble(
         raise DataError(f"{source} holds no documents; check that it is the right file")
     if len(codes) == 0:
         raise DataError(f"{source}: none of the {n} documents has a label; check that the labels are in this file")
-    labels = LabelSet.build(vocabulary, [*concepts, *known.join(vocabulary)])
+    described = [*concepts, *known.join(vocabulary)]
+    labels = LabelSet.build(vocabulary, described)
     place = np.fromiter((labels.position[label] for label in vocabulary), dtype=np.int32, count=len(vocabulary))
     Y = sp.csr_matrix((np.ones(len(codes), dtype=np.float32), place[codes], ends), shape=(n, len(labels)))
     Y.sum_duplicates()
     Y.data[:] = 1
     counts = np.bincount(Y.indices, minlength=len(labels))
     _warn(source, {"documents without labels": int((np.diff(Y.indptr) == 0).sum()), **kept, **known.oddities()})
+    _warn_of_vocabulary(source, vocabulary, described)
     return Corpus(ids or Texts.pack(map(str, range(n))), texts, X, Y, labels.with_counts(counts))
+
+
+def _warn_of_vocabulary(source: str, used: Sequence[str], described: Sequence[Concept]) -> None:
+    """Warn of a vocabulary that describes few of the labels used."""
+    if not described or len(used) < ENOUGH:
+        return
+    n_described = len({concept.id for concept in described}.intersection(used))
+    if n_described < FEW * len(used):
+        some = f"{n_described:,}" if n_described else "none"
+        warnings.warn(
+            f"{source}: the vocabulary describes {some} of the {len(used):,} labels used ({used[0]!r} here, "
+            f"{described[0].id!r} there); check that it is the right one",
+            DataWarning,
+            stacklevel=2,
+        )
 
 
 def _warn(source: str, kept: Mapping[str, int]) -> None:

@@ -5,10 +5,11 @@ Layouts, the hub and vocabularies are imported when data is read, so that traini
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xmtc.core.errors import DataError, nearest
+from xmtc.core.errors import DataError, DataWarning, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,11 +57,30 @@ def read_corpus(
         corpus = layout.read(files, known)
     else:
         corpus = layout.read_mapped(files, known, columns)
+    if split == "train":  # what a model will show
+        _warn_of_names(path, corpus, known)
     if group is None:
         return corpus
     from xmtc.data.groups import read_groups
 
     return corpus.grouped(read_groups(files, group, columns))
+
+
+def _warn_of_names(path: str | Path, corpus: Corpus, known: Described) -> None:
+    """Warn of labels that a vocabulary, or the layout's own files, leave without a name where others have one."""
+    from xmtc.data.gather import ENOUGH, FEW
+
+    ids, names = (column[: corpus.labels.n_labels] for column in (corpus.labels.ids, corpus.labels.names))
+    bare = {label for label, name in zip(ids, names, strict=True) if label == name}
+    bare -= {concept.id for concept in known.concepts if concept.name == concept.id}
+    if (
+        len(ids) >= ENOUGH and bare and len(bare) < len(ids) * (1 - FEW)
+    ):  # with fewer names, the vocabulary itself is doubtful
+        warnings.warn(
+            f"{path}: {len(bare):,} of the {len(ids):,} labels have no name, and are shown by their ids",
+            DataWarning,
+            stacklevel=3,
+        )
 
 
 def detect(path: str | Path, mapping: TableMapping | Mapping[str, Any] | None = None) -> str:

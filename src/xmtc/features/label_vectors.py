@@ -182,5 +182,6 @@ def _largest(columns: Ints, sums: Floats, keep: int) -> Ints:
 def _enlarged(array: NDArray, filled: int, needed: int) -> NDArray:
     """Return a larger copy, with room for at least `needed` items."""
     larger = np.empty(max(needed, 2 * len(array)), array.dtype)
-    larger[:filled] = array[:filled]
+    for i in range(filled):  # numba takes seconds to compile the checks of an assignment to a slice
+        larger[i] = array[i]
     return larger

@@ -105,7 +105,7 @@ class LinearTree:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the array fields by name, for storage."""
-        return {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return dict(field for field in vars(self).items() if isinstance(field[1], np.ndarray))
 
     @classmethod
     def restore(cls, arrays: Mapping[str, Any], shape: TreeShape) -> LinearTree:
@@ -242,7 +242,8 @@ def _fill(
     for row in range(len(starts) - 1):
         whole = filled[row + 1] - filled[row] == n_children
         if whole:
-            all_children[filled[row] : filled[row + 1]] = np.arange(n_children)
+            for child in range(n_children):  # numba takes seconds to compile the checks of an assignment to a slice
+                all_children[filled[row] + child] = child
         for entry in range(starts[row], starts[row + 1]):
             place = children[entry] if whole else entry - starts[row]
             all_children[filled[row] + place] = children[entry]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from xmtc.core.labels import LabelSet
-from xmtc.core.model import Documents, check_k, pack_texts
+from xmtc.core.model import DisplayedModel, Documents, check_k, pack_texts
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Details, FolderReader, FolderWriter, Manifest, write_folder
 from xmtc.core.texts import Texts
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 N = TypeVar("N", bound=Network)
 
 
-@dataclass(frozen=True, eq=False)
-class NeuralModel(Generic[N]):
+@dataclass(frozen=True, eq=False, repr=False)
+class NeuralModel(DisplayedModel, Generic[N]):
     """A trained network with its labels and tokenizer; see `xmtc.core.model.Model`."""
 
     manifest: Manifest[Details]
@@ -41,7 +41,8 @@ class NeuralModel(Generic[N]):
     def rank(self, documents: Documents, k: int = 5) -> Ranking:
         """Return the k best labels of each text."""
         check_k(k)
-        return rank_inputs(self.network, self.read(pack_texts(documents)), k)  # packed: no lone surrogates
+        ranking = rank_inputs(self.network, self.read(pack_texts(documents)), k)  # packed: no lone surrogates
+        return replace(ranking, label_set=self.labels)
 
     def read(self, texts: Texts) -> Inputs:
         """Return what the network is fed of each text."""
@@ -63,6 +64,7 @@ class NeuralModel(Generic[N]):
             score=float(found[0]) if len(found) else 0.0,  # 0: the shortlist left it out
             method=self.manifest.method,
             spans=explain_words(self.network, batch, entry, text, self.tokenizer.offsets(text)),
+            text=text,
         )
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:

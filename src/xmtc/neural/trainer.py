@@ -23,9 +23,9 @@ from accelerate.utils import broadcast_object_list
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from xmtc.core.config import Settings
 from xmtc.core.errors import ConfigError
 from xmtc.core.held_out import DEV_FRACTION
+from xmtc.core.label_names import NamesConfig
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Epoch
@@ -40,7 +40,7 @@ from xmtc.neural.predictor import rank_inputs
 _TELL_SECONDS = 1.0  # between two readings of the loss
 
 
-class TrainConfig(Settings):
+class TrainConfig(NamesConfig):
     """How a network is trained."""
 
     epochs: int = Field(3, ge=1)

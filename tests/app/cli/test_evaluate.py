@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,34 @@ def test_comparison_table(model: Path, other_model: Path, data: Path, tmp_path: 
 def test_comparison_needs_two_models(model: Path, data: Path) -> None:
     assert "two" in fails("compare", model, "--data", data)
     assert "two" in fails("compare", model, model, "--data", data)
+
+
+def test_saved_rankings_are_compared_like_their_models(
+    model: Path, other_model: Path, data: Path, tmp_path: Path
+) -> None:
+    file, page = tmp_path / "first.npz", tmp_path / "page.html"
+    result = xmtc("evaluate", model, data, "--save-ranking", file, "--report", page)
+    assert (result.code, result.err) == (0, "")
+    assert f"ranking: {file}" in result.out
+    with_file = xmtc("compare", file, other_model, "--data", data, "--json").json
+    expected = xmtc("compare", model, other_model, "--data", data, "--json").json
+    assert with_file["first"] == str(file)
+    assert [one["metrics"] for one in with_file["models"]] == [one["metrics"] for one in expected["models"]]
+    assert with_file["models"][1]["differences"] == expected["models"][1]["differences"]
+    assert "cut or altered" in fails("compare", page, model, "--data", data)
+    assert "ranks 40 documents" in fails("compare", file, model, "--data", data / "train.jsonl")
+    assert "is a saved ranking" in fails("compare", file, model, "--data", data, "--report", page)
+    assert "name a file" in fails("evaluate", model, data, "--save-ranking", tmp_path)
+
+
+def test_all_pairs(model: Path, other_model: Path, data: Path, tmp_path: Path) -> None:
+    file, page = tmp_path / "third.npz", tmp_path / "page.html"
+    assert xmtc("evaluate", model, data, "--save-ranking", file).code == 0
+    result = xmtc("compare", model, other_model, file, "--data", data, "--all-pairs")
+    assert re.findall(r"\[\d\] − \[\d\]", result.out) == ["[2] − [1]", "[3] − [1]", "[3] − [2]"]
+    found = xmtc("compare", model, other_model, file, "--data", data, "--all-pairs", "--json").json
+    assert list(found["models"][2]["pairs"]) == [str(other_model)]
+    copy = tmp_path / "copy"
+    api.load(model).save(copy)
+    assert xmtc("compare", model, other_model, copy, "--data", data, "--all-pairs", "--report", page).code == 0
+    assert f"copy less {other_model.name}" in page.read_text(encoding="utf-8")

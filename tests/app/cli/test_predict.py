@@ -237,3 +237,13 @@ def test_the_new_repository_layout_from_training_to_prediction(tmp_path: Path) -
     result = xmtc("predict", tmp_path / "m", "--input", tmp_path / "tst_X_Xf.txt", "--json", "-k", 1)
     assert (result.code, result.err) == (0, "")
     assert [row["labels"][0]["label"] for row in result.json_lines] == ["0", "1"] * 10
+
+
+def test_a_text_in_another_language_is_said_aloud(model: Path, tmp_path: Path) -> None:
+    strange = "Verordnung über die Einfuhr aus allen Ländern der Gemeinschaft"
+    write_lines(tmp_path / "texts.jsonl", [{"id": "en", "text": "sugar beet quota"}, {"id": "de", "text": strange}])
+    result = xmtc("predict", model, "--input", tmp_path / "texts.jsonl", "--json")
+    line = "warning: the model knows hardly a word of 1 texts (ids de); are they in another language?\n"
+    assert (result.code, result.err) == (0, line)
+    assert len(result.json_lines) == 2
+    assert xmtc("predict", model, "sugar beet quota fish net boat").err == ""

@@ -268,6 +268,13 @@ def test_annif_client_works_unchanged(server: Served, model: Path) -> None:
         client.suggest_batch("frist", documents)
 
 
+def test_a_text_in_another_language_gets_a_notice(server: Served) -> None:
+    strange = "Verordnung über die Einfuhr aus allen Ländern der Gemeinschaft"
+    known, unknown = suggest(server, texts=["sugar beet sweet quota fish net", strange])["results"]
+    assert "notice" not in known
+    assert unknown["notice"] == "the model knows hardly a word of this text; is it in another language?"
+
+
 def test_annif_s_mistakes_are_400(server: Served) -> None:
     def post(path: str, **how: Any) -> str:
         return problem_of(server.client.post(f"/v1/projects/first/{path}", **how), 400)

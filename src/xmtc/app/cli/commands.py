@@ -21,6 +21,7 @@ from xmtc.app.cli import (
     serve,
     train,
     update,
+    warmup,
 )
 from xmtc.app.cli.listings import ListingCommand
 from xmtc.core.errors import ConfigError, nearest
@@ -49,6 +50,7 @@ _COMMANDS: _Commands = (
     ("inspect", inspect.inspect, "xmtc inspect data/"),
     ("recipes", recipes.recipes, "xmtc recipes"),
     ("serve", serve.serve, "xmtc serve model/ --port 8000"),
+    ("warmup", warmup.warmup, "xmtc warmup"),
 )
 _DATA_COMMANDS: _Commands = (
     ("pydocs", data.pydocs, "xmtc data pydocs --out pydocs/"),

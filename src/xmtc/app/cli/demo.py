@@ -245,7 +245,7 @@ def _evaluate(models: dict[str, Model], test: Corpus, data: str, file: str) -> s
         elif others:
             comparison = api.compare(models, test, progress=progress)
         elif drawn:
-            report, _ = evaluate_to_page(file, first, model, test, Source(data), None, progress)
+            report, _, _ = evaluate_to_page(file, first, model, test, Source(data), None, progress)
         else:
             report = replace(api.evaluate(model, test, progress=progress), model=first, data=data)
     if others:

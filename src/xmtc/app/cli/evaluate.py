@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,11 +11,11 @@ import typer
 from xmtc.app.cli.options import (
     Json,
     ModelFolder,
-    ModelFolders,
     PropensityOption,
     Split,
     Truth,
     TruthOption,
+    check_parent,
     check_path,
     parse_propensity,
 )
@@ -41,6 +42,15 @@ def evaluate(
     propensity: PropensityOption = None,
     json: Json = False,
     report_file: _ReportFile = None,
+    save_ranking: Annotated[
+        str | None,
+        typer.Option(
+            "--save-ranking",
+            metavar="FILE",
+            callback=check_path,
+            help="Save the ranking, for `xmtc compare FILE… --data DATA` without the model; such as model.npz.",
+        ),
+    ] = None,
     *,
     table: TableOptions,
 ) -> None:
@@ -50,6 +60,7 @@ def evaluate(
     """
     from xmtc import api
     from xmtc.app.cli.console import print_json
+    from xmtc.app.cli.kernels import announce_kernels
     from xmtc.app.cli.progress import show_progress
     from xmtc.app.cli.tables import print_report, print_written
     from xmtc.app.details import name_member
@@ -57,8 +68,10 @@ def evaluate(
 
     chosen = parse_propensity(propensity)
     _check_report(report_file)
+    check_parent(save_ranking)
     with show_progress() as progress:
         loaded = api.load(model)
+        announce_kernels(progress)
         progress.stage("reading documents")
         corpus = api.read_corpus(data, split, mapping=table.mapping(model))
         if report_file is None:
@@ -69,7 +82,9 @@ def evaluate(
             from xmtc.app.report import Source, evaluate_to_page
 
             source = Source(data, split, truth.value)
-            report, stages = evaluate_to_page(report_file, model, loaded, corpus, source, chosen, progress)
+            report, ranking, stages = evaluate_to_page(report_file, model, loaded, corpus, source, chosen, progress)
+        if save_ranking is not None:
+            api.save_ranking(save_ranking, loaded, corpus, ranking, name=model, data=data)
     if json:
         print_json({**report.to_json(), **({"stages": stages} if stages else {})})
     else:
@@ -81,27 +96,37 @@ def evaluate(
                 f"{member['recall']:.2f} of the true labels lie in the best {member['beam']}"
             )
         print_written(report_file)
+        print_written(save_ranking, "ranking")
 
 
 @takes_tables
 def compare(
-    models: ModelFolders,
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL...", help="Two or more: folders of models, or files of `xmtc evaluate --save-ranking`."
+        ),
+    ],
     data: Annotated[str, typer.Option("--data", metavar="DATA", help="Folder or file of labelled documents.")],
     split: Split = "test",
     truth: TruthOption = Truth.all,
     propensity: PropensityOption = None,
     json: Json = False,
     report_file: _ReportFile = None,
+    all_pairs: Annotated[
+        bool, typer.Option("--all-pairs", help="Compare every model with each one before it, not only with the first.")
+    ] = False,
     *,
     table: TableOptions,
 ) -> None:
     """Compare models with the first of them, on the same documents.
 
-    A difference is told with the 95 % interval of a paired bootstrap; where that holds 0, it is undecided. With
+    A difference is shown with the 95 % interval of a paired bootstrap; where that holds 0, it is undecided. With
     --report also as one HTML file, which needs no network: scores, plots, and documents on which the models differ.
     """
     from xmtc import api
     from xmtc.app.cli.console import print_json
+    from xmtc.app.cli.kernels import announce_kernels
     from xmtc.app.cli.progress import show_progress
     from xmtc.app.cli.tables import print_comparison, print_written
 
@@ -109,17 +134,23 @@ def compare(
         raise ConfigError(f"compare needs two different models or more; got {', '.join(models)}")
     chosen = parse_propensity(propensity)
     _check_report(report_file)
+    saved = [path for path in models if Path(path).is_file()]
+    if saved and report_file is not None:
+        raise ConfigError(f"--report needs the models themselves, and {saved[0]} is a saved ranking; give its model")
     with show_progress() as progress:
-        loaded = {folder: api.load(folder) for folder in models}
+        rankings = {path: api.load_ranking(path) for path in saved}
+        loaded = {folder: api.load(folder) for folder in models if folder not in rankings}
+        announce_kernels(progress)
         progress.stage("reading documents")
         corpus = api.read_corpus(data, split, mapping=table.mapping(models[0]))
         if report_file is None:
-            comparison = api.compare(loaded, corpus, truth.value, chosen, progress=progress)
+            given = {path: rankings.get(path) or loaded[path] for path in models}
+            comparison = api.compare(given, corpus, truth.value, chosen, all_pairs=all_pairs, progress=progress)
         else:
             from xmtc.app.report import Source, compare_to_page
 
             source = Source(data, split, truth.value)
-            comparison = compare_to_page(report_file, loaded, corpus, source, chosen, progress)
+            comparison = compare_to_page(report_file, loaded, corpus, source, chosen, progress, all_pairs=all_pairs)
     if json:
         print_json({**comparison.to_json(), "truth": truth.value, "data": data})
     else:

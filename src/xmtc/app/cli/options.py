@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,6 +27,12 @@ def check_path(option: typer.CallbackParam, path: str | None) -> str | None:
     if path == "":
         raise ConfigError(f"{option.opts[0]} is empty; give it a path")
     return path
+
+
+def check_parent(path: str | None) -> None:
+    """Refuse a file to write whose folder does not exist, before the long work."""
+    if path is not None and (Path(path).is_dir() or not Path(path).absolute().parent.is_dir()):
+        raise ConfigError(f"cannot write {path}: it is a folder, or its folder does not exist; name a file")
 
 
 def check_utf8(text: str, name: str) -> None:

@@ -77,6 +77,7 @@ def predict(
     probability if `xmtc calibrate` has seen the model.
     """
     from xmtc import api
+    from xmtc.app.cli.kernels import announce_kernels
     from xmtc.app.cli.prediction_output import Form, Found, check_output, open_output
     from xmtc.app.cli.progress import show_progress
     from xmtc.core.calibration import calibration_of, find_threshold
@@ -98,15 +99,32 @@ def predict(
         open_output(output, form, json) as write,
         show_progress(shown=output is not None or not sys.stdout.isatty()) as progress,
     ):
+        announce_kernels(progress)
         if chosen is not None:
             progress.say(f"{chosen} on the documents of calibration")
         progress.stage("ranking")
+        warned = False
         for batch in _batches(loaded, source, mapping):
+            warned = warned or _warn_of_strange(loaded, batch)
             write(Found(batch.ids, batch.titles, steering.rank(loaded, batch.documents, k)))
             done += len(batch.ids)
             progress.step(done, 0)
         if done == 0:
             progress.say("no documents in the input: nothing to tag")
+
+
+def _warn_of_strange(model: Model, batch: _Batch) -> bool:
+    """Warn, once per run, of texts of which the model knows hardly a word; return whether it was done."""
+    from xmtc import api
+    from xmtc.core.suspicions import LOOKED_AT, find_strange, warn
+
+    if api.n_features(model) is not None:
+        return False
+    strange = find_strange(model, batch.titles[:LOOKED_AT])
+    if strange:
+        which = ", ".join(batch.ids[i] for i in strange[:3]) + (", …" if len(strange) > 3 else "")
+        warn(f"the model knows hardly a word of {len(strange):,} texts (ids {which}); are they in another language?")
+    return bool(strange)
 
 
 class _Batch(NamedTuple):

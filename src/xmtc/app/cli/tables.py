@@ -14,16 +14,11 @@ from xmtc.app.details import leaderboard, left_out
 from xmtc.app.scores import describe_propensity, relative, verdict
 from xmtc.core.metrics import (
     BINS,
-    KS,
-    LABEL_DEPTH,
     UNSEEN,
     Comparison,
     Difference,
-    DocumentMetric,
-    LabelMetric,
     Report,
     compared_keys,
-    metrics_of,
 )
 from xmtc.core.model import Model
 
@@ -68,26 +63,23 @@ def print_leaderboard(model: Model, folder: str, seconds: Mapping[str, float] | 
         out().print(Text(f"left out: {reason}"), soft_wrap=True)
 
 
-def print_written(report: str | None) -> None:
-    """Print where a report was written, if one was."""
-    if report is not None:
-        print(f"report: {report}")
+def print_written(file: str | None, what: str = "report") -> None:
+    """Print where a report or another file was written, if one was."""
+    if file is not None:
+        print(f"{what}: {file}")
 
 
 def print_report(report: Report) -> None:
     """Print an evaluation: scores by depth, scores by how frequent labels are, and what they were measured on."""
     console = out()
     console.print(Text(f"{report.model} on {report.data}: {report.n:,} documents, {report.n_labels:,} labels"))
-    by_document = [(metric.name, [metric.key(k) for k in KS]) for metric in metrics_of(DocumentMetric, listed=True)]
-    console.print(_table("by document", [f"@{k}" for k in KS], by_document, report))
-    by_label = [
-        (f"{metric.name}@{LABEL_DEPTH}", [metric.key(bin_) for bin_ in BINS])
-        for metric in metrics_of(LabelMetric, listed=True)
-    ]
-    by_bin = _table("by label", [bin_.title for bin_ in BINS.values()], by_label, report)
-    by_bin.add_section()
-    by_bin.add_row("labels", *(f"{report.labels_in_bin[bin_]:,}" for bin_ in BINS))
-    console.print(by_bin)
+    for grid in report.display_grids():
+        table = _empty_table(grid.title, list(grid.columns))
+        for name, *cells in grid.rows:
+            if name == "labels":
+                table.add_section()
+            table.add_row(name, *map(_cell, cells))
+        console.print(table)
     console.print(Text(f"{', '.join(BINS)}: labels of the truth by their training documents", style="dim"))
     unseen = report.labels_in_bin[UNSEEN]
     truth = {
@@ -100,7 +92,7 @@ def print_report(report: Report) -> None:
 
 
 def print_comparison(comparison: Comparison, truth: str, data: str) -> None:
-    """Print models side by side, then each one's differences to the first."""
+    """Print models side by side, then each one's differences to the first, and all other pairs if there are any."""
     console = out()
     console.print(Text(f"{len(comparison.models)} models on {data}: {comparison.n:,} documents, truth {truth}"))
     for i, model in enumerate(comparison.models, start=1):
@@ -110,12 +102,13 @@ def print_comparison(comparison: Comparison, truth: str, data: str) -> None:
         values.add_row(key, *(f"{comparison.values[model][key]:.2f}" for model in comparison.models))
     if len(comparison.models) > 2:
         console.print(values)
-    first = comparison.models[0]
-    for i, model in enumerate(comparison.models[1:], start=2):
-        table = _empty_table("percent", ["[1]", f"[{i}]", f"[{i}] − [1]", "relative", ""])
+    number = {model: f"[{i}]" for i, model in enumerate(comparison.models, start=1)}
+    for model, other, differences in comparison.all_differences():
+        heads = [number[other], number[model], f"{number[model]} − {number[other]}", "relative", ""]
+        table = _empty_table("percent", heads)
         for key in compared_keys():
-            pair = (f"{comparison.values[name][key]:.2f}" for name in (first, model))
-            table.add_row(key, *pair, *_difference_cells(comparison.differences[model][key]))
+            pair = (f"{comparison.values[name][key]:.2f}" for name in (other, model))
+            table.add_row(key, *pair, *_difference_cells(differences[key]))
         console.print(table)
     if comparison.propensity is not None:
         console.print(Text(f"propensity {describe_propensity(comparison.propensity)}"))
@@ -151,20 +144,10 @@ def _difference_cells(found: Difference) -> list[str | Text]:
     return [difference, relative(found), Text(word, style=_STYLES[word])]
 
 
-def _table(title: str, columns: list[str], rows: list[tuple[str, list[str]]], report: Report) -> Table:
-    """Scores with their intervals; a row has a name and the key of each score."""
-    table = _empty_table(title, columns)
-    for name, keys in rows:
-        table.add_row(name, *(_cell(report, key) for key in keys))
-    return table
-
-
-def _cell(report: Report, key: str) -> Text:
-    cell = Text(f"{report.metrics[key]:.2f}")
-    if key in report.intervals:
-        low, high = report.intervals[key]
-        cell.append(f" [{low:.1f}, {high:.1f}]", style="dim")
-    return cell
+def _cell(text: str) -> Text:
+    """A score, its interval dimmed."""
+    score, bracket, interval = text.partition(" [")
+    return Text(score).append(bracket + interval, style="dim")
 
 
 def _empty_table(title: str, columns: list[str]) -> Table:

@@ -77,6 +77,7 @@ def train(
 ) -> None:
     """Train a model on labelled documents and save it."""
     from xmtc import api
+    from xmtc.app.cli.kernels import announce_kernels
     from xmtc.app.cli.progress import show_progress
     from xmtc.app.cli.tables import print_leaderboard, print_saved
     from xmtc.core.config import parse_assignments
@@ -111,6 +112,7 @@ def train(
     else:
         run = api.prepare_run(method, config, recipe=recipe, out=out, seed=seed, resume=resume, overwrite=overwrite)
     with show_progress() as progress:
+        announce_kernels(progress, training=True)
         progress.stage("reading documents")
         corpus = api.read_corpus(data, "train", group=group, mapping=mapping)
         if dry_run:

@@ -45,10 +45,14 @@ def compare_to_page(
     source: Source,
     propensity: Propensity | None,
     progress: Progress,
+    *,
+    all_pairs: bool = False,
 ) -> Comparison:
     """Compare models and write the page about them; documents are ranked once for both."""
     rankings = {name: api.rank_corpus(model, corpus, DEPTH, progress) for name, model in models.items()}
-    comparison = api.compare(models, corpus, source.truth, propensity, rankings=rankings, progress=progress)
+    comparison = api.compare(
+        models, corpus, source.truth, propensity, all_pairs=all_pairs, rankings=rankings, progress=progress
+    )
     progress.stage("writing the report")
     judged = {name: judge(models[name], corpus, ranking, source.truth) for name, ranking in rankings.items()}
     origin = describe_origin(source, corpus, comparison.propensity or {})
@@ -131,14 +135,14 @@ def _differences(comparison: Comparison, names: Mapping[str, str]) -> Html:
     title = f"Differences to {names[first]}, with 95 % intervals"
     drawn = {names[model]: [_values(comparison.differences[model][key]) for key in DRAWN] for model in others}
     tables = []
-    for model in others:
-        found = {key: comparison.differences[model][key] for key in compared_keys()}
+    for model, other, differences in comparison.all_differences():
+        found = {key: differences[key] for key in compared_keys()}
         rows = [
             [key, f"{one.difference:+.2f}", f"[{one.low:.2f}, {one.high:.2f}]", relative(one), _verdict(one)]
             for key, one in found.items()
         ]
         columns = ["", "difference", "95 % interval", "relative", ""]
-        tables.append(table(f"{names[model]} less {names[first]}, in percent points", columns, rows))
+        tables.append(table(f"{names[model]} less {names[other]}, in percent points", columns, rows))
     told = (
         "From resampling the documents 1,000 times, the same ones for all models. Where an interval holds 0, the "
         "difference may be chance."

@@ -40,6 +40,7 @@ from xmtc.core.metrics import (
 )
 from xmtc.core.model import Model
 from xmtc.core.progress import Progress
+from xmtc.core.ranking import Ranking
 
 
 def evaluate_to_page(
@@ -50,8 +51,8 @@ def evaluate_to_page(
     source: Source,
     propensity: Propensity | None,
     progress: Progress,
-) -> tuple[Report, dict[str, Any]]:
-    """Evaluate a model and write the page about it; return the report, and scores of the stages before the last.
+) -> tuple[Report, Ranking, dict[str, Any]]:
+    """Evaluate a model and write the page about it; return report, ranking, and scores of the stages before the last.
 
     Documents are ranked once for all of these.
     """
@@ -62,7 +63,7 @@ def evaluate_to_page(
     origin = describe_origin(source, corpus, report.propensity)
     judged = judge(model, corpus, ranking, source.truth)
     write_page(file, evaluation_page(report, judged, origin, stages.get("matching", ())))
-    return report, stages
+    return report, ranking, stages
 
 
 def evaluation_page(

@@ -19,6 +19,7 @@ from xmtc.app.rest.middleware import MAX_BODY
 from xmtc.app.rest.models import LoadedModel, Models
 from xmtc.app.rest.schemas import MAX_K, MAX_TEXTS, Probability, Text
 from xmtc.app.rest.wire import client_gone, documented
+from xmtc.core.labels import LabelSet
 
 _LANGUAGE = "und"
 Shape = Callable[[list[list[dict[str, Any]]]], Any]  # from the results of each text to the answer
@@ -198,17 +199,23 @@ def _job(loaded: LoadedModel, texts: list[str], limit: int, threshold: float, sh
     labels = loaded.labels
 
     def write(kept: Sequence[Sequence[Kept]], explained: Explained) -> bytes:
-        results = [
-            [
-                {"uri": labels.ids[one.entry], "label": labels.names[one.entry], "notation": None, "score": score}
-                for one, score in ((one, _score(one)) for one in of_text[:k])
-                if score >= threshold
-            ]
-            for of_text in kept
-        ]
+        results = [list_results(of_text[:k], labels, threshold) for of_text in kept]
         return to_bytes(shape(results))
 
     return SuggestJob(texts=texts, limits=Limits(max(1, k)), write=write)
+
+
+def list_results(kept: Sequence[Kept], labels: LabelSet, threshold: float) -> list[dict[str, Any]]:
+    """Return the labels of one text, sorted by the score that is shown.
+
+    Probabilities of labels from different bins need not follow the order of the ranking.
+    """
+    scored = sorted(((one.entry, _score(one)) for one in kept), key=lambda pair: -pair[1])
+    return [
+        {"uri": labels.ids[entry], "label": labels.names[entry], "notation": None, "score": score}
+        for entry, score in scored
+        if score >= threshold
+    ]
 
 
 def _score(one: Kept) -> float:

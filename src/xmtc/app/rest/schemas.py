@@ -105,6 +105,7 @@ class Suggestions(BaseModel):
     """The labels of one text, best first."""
 
     labels: list[Suggestion]
+    notice: Annotated[str | None, Field(description="Absent unless the model knows hardly a word of the text.")] = None
 
 
 class SuggestResponse(BaseModel):

@@ -11,6 +11,9 @@ from xmtc.app.rest.problems import ProblemError
 from xmtc.app.rest.schemas import MAX_EXPLAINED, SuggestRequest
 from xmtc.core.calibration import UNCALIBRATED
 from xmtc.core.errors import DataError
+from xmtc.core.suspicions import find_strange
+
+NOTICE = "the model knows hardly a word of this text; is it in another language?"
 
 
 def suggest_job(loaded: LoadedModel, request: SuggestRequest) -> SuggestJob:
@@ -24,6 +27,8 @@ def suggest_job(loaded: LoadedModel, request: SuggestRequest) -> SuggestJob:
 
     def write(kept: Sequence[Sequence[Kept]], explained: Explained) -> bytes:
         found = [suggestions(one, loaded.labels, why) for one, why in zip(kept, explained, strict=True)]
+        for place in find_strange(loaded.model, request.texts):
+            found[place]["notice"] = NOTICE
         return to_bytes({"model": loaded.name, "results": found})
 
     return SuggestJob(

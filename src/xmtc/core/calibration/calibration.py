@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -44,7 +44,7 @@ class Calibration:
 
     def apply(self, ranking: Ranking, labels: LabelSet) -> Ranking:
         """Return the ranking with probabilities; padding gets 0."""
-        return Ranking(ranking.labels, ranking.scores, _apply(self.curves, ranking, labels))
+        return replace(ranking, probabilities=_apply(self.curves, ranking, labels))
 
     def summary(self) -> dict[str, Any]:
         """Return how it was learnt, without what it learnt."""

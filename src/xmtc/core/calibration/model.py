@@ -13,7 +13,7 @@ from xmtc.core.calibration.thresholds import Threshold
 from xmtc.core.errors import ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
-from xmtc.core.model import Documents, Model, check_k
+from xmtc.core.model import DisplayedModel, Documents, Model, check_k
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Details, FolderReader, Manifest, add_file, write_folder
 
@@ -21,8 +21,8 @@ _FILE = "calibration.json"
 UNCALIBRATED = "this model is not calibrated, so its labels have no probability; run `xmtc calibrate MODEL DATA` first"
 
 
-@dataclass(frozen=True, eq=False)
-class CalibratedModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibratedModel(DisplayedModel):
     """A trained model whose rankings have probabilities; see `xmtc.core.model.Model`."""
 
     model: Model
@@ -41,6 +41,10 @@ class CalibratedModel:
     def rank(self, documents: Documents, k: int = 5) -> Ranking:
         """Return the k best labels of each document, in the order of the model's scores, with probabilities."""
         return self.calibration.apply(self.model.rank(documents, k), self.labels)
+
+    def display_line(self) -> str:
+        """Return how probabilities were learnt, and the model's own line."""
+        return f"{self.calibration.method} calibration of {self.model!r}"
 
     def explain(self, text: str, label: str) -> Explanation:
         """Say why a label fits a text or does not, as the model does."""

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from xmtc.core.display import SHOWN, Displayed, Grid
 from xmtc.core.errors import ConfigError, DataError
 from xmtc.core.parallel import blocks
 
@@ -54,8 +55,8 @@ class Difference:
         return self.low > 0 or self.high < 0
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Displayed):
     """Several models on the same documents; the first is the one that the others are measured against."""
 
     models: tuple[str, ...]
@@ -65,6 +66,31 @@ class Comparison:
     propensity: dict[str, float] | None = None  # A, B, N of PSP@k
     # model → each model before it, but the first → score → difference; empty unless all pairs were asked for
     pairs: dict[str, dict[str, dict[str, Difference]]] = field(default_factory=dict)
+
+    def all_differences(self) -> Iterator[tuple[str, str, dict[str, Difference]]]:
+        """Yield (model, other, differences of the model to the other): all with the first, then the other pairs."""
+        for model, differences in self.differences.items():
+            yield model, self.models[0], differences
+        for model, others in self.pairs.items():
+            for other, differences in others.items():
+                yield model, other, differences
+
+    def display_line(self) -> str:
+        """Return which models are compared."""
+        names = ", ".join(self.models[:SHOWN]) + (", …" if len(self.models) > SHOWN else "")
+        return f"{len(self.models)} models on {self.n:,} documents: {names}"
+
+    def display_grids(self) -> list[Grid]:
+        """Return each model's scores, those that differ for certain from the first model's marked with + or −."""
+        rows = []
+        for name in next(iter(self.values.values())):
+            cells = []
+            for model in self.models:
+                found = self.differences.get(model, {}).get(name)
+                sign = "" if found is None else "≈" if not found.decided else "+" if found.difference > 0 else "−"
+                cells.append(f"{self.values[model][name]:.2f} {sign}".rstrip())
+            rows.append((name, *cells))
+        return [Grid("percent", self.models, rows)]
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as one object of plain numbers, lists and mappings."""

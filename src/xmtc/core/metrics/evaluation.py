@@ -8,17 +8,20 @@ from typing import Any
 
 import scipy.sparse as sp
 
+from xmtc.core.display import Displayed, Grid
 from xmtc.core.errors import nearest
 from xmtc.core.labels import LabelSet
 from xmtc.core.metrics import bootstrap
-from xmtc.core.metrics.registry import KS
+from xmtc.core.metrics.registry import BINS, KS, LABEL_DEPTH, DocumentMetric, LabelMetric, metrics_of
 from xmtc.core.metrics.statistics import TruthMode, collect
 from xmtc.core.propensity import DEFAULT_PROPENSITY, Propensity
 from xmtc.core.ranking import Ranking
 
+_FIRST = ("P@1", "P@5", "nDCG@5", "PSP@5")  # scores of the short form
 
-@dataclass(frozen=True)
-class Report(Mapping[str, float]):
+
+@dataclass(frozen=True, repr=False)
+class Report(Displayed, Mapping[str, float]):
     """The scores of one ranking; `report["P@1"]` is a percentage."""
 
     metrics: dict[str, float]
@@ -41,6 +44,36 @@ class Report(Mapping[str, float]):
 
     def __len__(self) -> int:
         return len(self.metrics)
+
+    def display_line(self) -> str:
+        """Return the first scores, and what they were measured on."""
+        first = [f"{key} {self.metrics[key]:.2f}" for key in _FIRST if key in self.metrics]
+        name = f"{self.model} on {self.data}: " if self.model and self.data else ""
+        return f"{name}{', '.join(first)} (percent; {self.n:,} documents, {self.n_labels:,} labels, truth {self.truth})"
+
+    def display_grids(self) -> list[Grid]:
+        """Return all listed scores with their intervals: by depth of the ranking, and by frequency of the labels."""
+        by_document = [(metric.name, [metric.key(k) for k in KS]) for metric in metrics_of(DocumentMetric, listed=True)]
+        by_label = [
+            (f"{metric.name}@{LABEL_DEPTH}", [metric.key(bin_) for bin_ in BINS])
+            for metric in metrics_of(LabelMetric, listed=True)
+        ]
+        labels = ("labels", *(f"{self.labels_in_bin[bin_]:,}" for bin_ in BINS))
+        return [
+            Grid("by document", tuple(f"@{k}" for k in KS), self._rows(by_document)),
+            Grid("by label", tuple(bin_.title for bin_ in BINS.values()), [*self._rows(by_label), labels]),
+        ]
+
+    def _rows(self, keys: list[tuple[str, list[str]]]) -> list[tuple[str, ...]]:
+        """A row per metric; scores that were not computed stay empty."""
+        return [(name, *map(self.cell, row)) for name, row in keys if any(key in self.metrics for key in row)]
+
+    def cell(self, key: str) -> str:
+        """Return a score with its interval as text; empty for a score that was not computed."""
+        if key not in self.metrics:
+            return ""
+        low, high = self.intervals.get(key, (None, None))
+        return f"{self.metrics[key]:.2f}" + ("" if low is None else f" [{low:.1f}, {high:.1f}]")
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as one object of plain numbers, lists and mappings."""

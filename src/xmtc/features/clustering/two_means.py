@@ -168,7 +168,8 @@ def _split_subtree(rows: Rows, order: Ints, splits: Splits, seed: int, n_columns
         _move(rows, members, sides, chosen, sums, 0, n_columns)
         before = -np.inf
         for turn in range(rule.max_iterations):
-            sides[:] = chosen
+            for i in range(len(sides)):  # numba takes seconds to compile the checks of an assignment to a slice
+                sides[i] = chosen[i]
             if turn < 2:  # the seeds alone, then all: after that the sum of all stays
                 _dot(rows, members, sums[0], with_all)
             _dot(rows, members, sums[1], with_right)
@@ -300,5 +301,7 @@ def _part(members: Ints, sides: Ints) -> None:
     """Put the members of side 0 before those of side 1, in place, each side in its old order."""
     right = members[sides == 1]
     left = members[sides == 0]
-    members[: len(left)] = left
-    members[len(left) :] = right
+    for i in range(len(left)):
+        members[i] = left[i]
+    for i in range(len(right)):
+        members[len(left) + i] = right[i]

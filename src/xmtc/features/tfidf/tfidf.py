@@ -77,6 +77,16 @@ class Tfidf:
         found = zip(bounds, features, strict=True)
         return [(start, end, feature, value_of[feature]) for (start, end), feature in found if feature >= 0]
 
+    def known_words(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return, for each text, how many of its distinct words are in the vocabulary, and how many it has."""
+        lower = self.config.lowercase
+        words = [sorted(set(WORD.findall(text.lower() if lower else text))) for text in Texts.pack(texts)]
+        wanted = Texts.pack(word for of_text in words for word in of_text)
+        found = find_terms(*self._table[:3], read_only(wanted.buffer), read_only(wanted.offsets)) >= 0
+        sizes = np.array([len(of_text) for of_text in words], dtype=np.int64)
+        known = np.bincount(np.repeat(np.arange(len(words)), sizes), weights=found, minlength=len(words))
+        return known.astype(np.int64), sizes
+
     def arrays(self) -> dict[str, NDArray]:
         """Return all that was learned, as arrays to store; the settings are not among them."""
         return {"terms": self.vocabulary.buffer, "term_offsets": self.vocabulary.offsets, "idf": self.idf}

@@ -7,7 +7,7 @@ handed down by api.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from xmtc.core.calibration import CalibratedModel
 from xmtc.core.config import build
 from xmtc.core.corpus import Corpus
+from xmtc.core.display import SHOWN
 from xmtc.core.ensemble import LEARNED, Rule, combine
 from xmtc.core.errors import ConfigError, ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
 from xmtc.core.lessons import Lesson
-from xmtc.core.model import Documents, Model, check_k
+from xmtc.core.model import DisplayedModel, Documents, Model, check_k
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderReader, Manifest, write_folder
@@ -99,8 +100,8 @@ def load(reader: FolderReader, load_member: Callable[[Path], Model]) -> Ensemble
     return EnsembleModel(manifest, labels, members, config.rule, config.weights)
 
 
-@dataclass(frozen=True, eq=False)
-class EnsembleModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class EnsembleModel(DisplayedModel):
     """Models that rank together by a fixed rule; see `xmtc.core.model.Model`."""
 
     manifest: Manifest[EnsembleDetails]
@@ -116,7 +117,13 @@ class EnsembleModel:
             rename(member.rank(documents, max(k, _DEPTH)), entries)
             for member, entries in zip(self.members, self._entries, strict=True)
         ]
-        return combine(found, k, self.rule, self.weights)
+        return replace(combine(found, k, self.rule, self.weights), label_set=self.labels)
+
+    def display_line(self) -> str:
+        """Return how many models rank together, and by which rule."""
+        methods = ", ".join(member.manifest.method for member in self.members[:SHOWN])
+        more = ", …" if len(self.members) > SHOWN else ""
+        return f"{len(self.members)} models ({methods}{more}), joined by {self.rule}; {self.labels.display_line()}"
 
     def explain(self, text: str, label: str) -> Explanation:
         """Explain by the first member that knows the label."""

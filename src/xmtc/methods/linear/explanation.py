@@ -42,6 +42,7 @@ def explain(model: LinearModel, text: str, label: str) -> Explanation:
         method=NAME,
         spans=word_shares(model.tfidf, text, push),
         path=tuple(steps),
+        text=text,
     )
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from pydantic import Field
 
 from xmtc.core.config import Settings
+from xmtc.core.errors import ModelError
+from xmtc.core.label_names import NamesConfig
 from xmtc.core.labels import LabelSet
-from xmtc.core.model import Documents, check_features, check_k, pack_texts
+from xmtc.core.model import DisplayedModel, Documents, check_features, check_k, pack_texts
 from xmtc.core.propensity import Propensity
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Manifest, UpdatableDetails, UpdateSummary, write_folder
@@ -44,6 +49,7 @@ class StoredConfig(Settings):
     tree: TreeConfig = Field(default_factory=TreeConfig)
     solver: SolverConfig = Field(default_factory=SolverConfig)
     search: StoredSearchConfig = Field(default_factory=StoredSearchConfig)
+    train: NamesConfig = Field(default_factory=NamesConfig)
     propensity: Propensity = Field(default_factory=Propensity)  # of the data set, for PSP@k
 
 
@@ -97,8 +103,8 @@ class LinearDetails(UpdatableDetails):
     updates: list[LinearUpdateSummary] = Field(default_factory=list)
 
 
-@dataclass(frozen=True, eq=False)
-class LinearModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearModel(DisplayedModel):
     """A trained linear model; see `xmtc.core.model.Model`."""
 
     manifest: Manifest[LinearDetails]
@@ -114,13 +120,19 @@ class LinearModel:
         # as many of each tree whatever k is: a label outside a tree's list gets nothing from it, so width matters
         width = k if len(self.trees) == 1 else max(k, self.config.search.width)
         found = [search(tree, X, self.config.search, width) for tree in self.trees]
-        return (found[0] if len(found) == 1 else join_rankings(found, k)).padded(k)
+        return replace((found[0] if len(found) == 1 else join_rankings(found, k)).padded(k), label_set=self.labels)
 
     def explain(self, text: str, label: str) -> Explanation:
         """Say which words of a text pushed a label up or down, and how its path through the first tree scored."""
         from xmtc.methods.linear.explanation import explain
 
         return explain(self, text, label)
+
+    def known_words(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return, for each text, how many of its distinct words the model knows, and how many it has."""
+        if self.tfidf is None:
+            raise ModelError("this model was trained on features, not texts: it knows no words")
+        return self.tfidf.known_words(texts)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write the model folder, whole or not at all."""

@@ -17,7 +17,7 @@ from xmtc.neural.batches import Inputs
 from xmtc.neural.model import NeuralModel
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TaughtModel(NeuralModel[TreaderNetwork]):
     """A network that reads every text with its scope; without a teacher, the text alone."""
 

@@ -6,7 +6,8 @@ and tokenizers stay with whoever built them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,7 +23,7 @@ from xmtc.core.errors import DataError, ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet, name_cluster
 from xmtc.core.metrics import TruthMode
-from xmtc.core.model import Documents, check_k, pack_texts
+from xmtc.core.model import DisplayedModel, Documents, check_k, pack_texts
 from xmtc.core.partition import Partition, cluster_targets
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
@@ -164,8 +165,8 @@ class Member:
         return self.matcher.match(X, tokens, min(beam, self.partition.n_clusters), progress)
 
 
-@dataclass(frozen=True, eq=False)
-class StagedModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class StagedModel(DisplayedModel):
     """A trained model of three stages; see `xmtc.core.model.Model`."""
 
     manifest: Manifest[XbertDetails]
@@ -216,7 +217,8 @@ class StagedModel:
             clusters, vectors = member.match(X, tokens, self.search.beam)
             found.append(rank_in_clusters(member.ranker, _features(X, vectors), clusters, self.search, width))
             retrieved.append(clusters)
-        return (found[0] if len(found) == 1 else combine(found, k, self.ensemble.rule)).padded(k), retrieved
+        joined = found[0] if len(found) == 1 else combine(found, k, self.ensemble.rule)
+        return replace(joined.padded(k), label_set=self.labels), retrieved
 
     def _measure(
         self, corpus: Corpus, truth: TruthMode, best: list[Ranking], retrieved: list[Ranking]
@@ -266,6 +268,7 @@ class StagedModel:
             method=self.manifest.method,
             spans=word_shares(self.tfidf, text, push),
             path=tuple(path),
+            text=text,
         )
 
     def _score(self, text: str, entry: int, alone: float) -> float:
@@ -280,6 +283,10 @@ class StagedModel:
             if len(found):
                 return float(found[0])
         return alone if len(self.members) == 1 or self.ensemble.rule == "mean" else 0.0
+
+    def known_words(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return, for each text, how many of its distinct words the model knows, and how many it has."""
+        return self.tfidf.known_words(texts)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write one model folder for all members, whole or not at all."""

@@ -1,0 +1,99 @@
+"""Data that is probably not what the user meant: one `DataWarning` each, never an error.
+
+A model and a corpus, two corpora, or the texts to rank enter; warnings leave. Knows no files and no method.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from xmtc.core.abilities import Composed, Lexical
+from xmtc.core.corpus import Corpus
+from xmtc.core.errors import DataWarning
+from xmtc.core.labels import LabelSet
+from xmtc.core.model import Model
+from xmtc.core.storage import SKETCH
+from xmtc.core.texts import Texts
+
+_FEW_LABELS = 0.2  # share of the documents' labels that the model should know at least
+_SHARED = 0.02  # share of texts that may be in the training data, too: short texts are equal by chance
+_KNOWN_WORDS = 1 / 3  # share of a text's distinct words that the model should know at least
+_FEWEST_WORDS = 5  # distinct words of a text that can be judged
+LOOKED_AT = 64  # texts of a batch that `find_strange` is worth its time for
+
+
+def warn(message: str) -> None:
+    """Give one line of warning, from the place that called the library."""
+    warnings.warn(message, DataWarning, stacklevel=3)
+
+
+def check_evaluation(model: Model, corpus: Corpus, name: str = "the model") -> None:
+    """Warn if a model was trained on documents that it is measured on, or knows few of their labels."""
+    manifest = model.manifest
+    if len(corpus) == manifest.n_documents and corpus.compact().fingerprint() == manifest.data:
+        warn(f"{name} was trained on these very documents, so its scores are too good; give documents it has not seen")
+    elif corpus.texts is not None and manifest.seen:
+        share = share_seen(corpus.texts, manifest.seen)
+        if share > _SHARED:
+            warn(f"{name} was trained on about {share:.0%} of these texts, so its scores are too good")
+    counts = np.bincount(corpus.Y.indices, minlength=len(corpus.labels))
+    n_labels = model.labels.n_labels
+    used = np.flatnonzero(counts).tolist()
+    known = [entry for entry in used if model.labels.position.get(corpus.labels.ids[entry], n_labels) < n_labels]
+    if used and counts[known].sum() < _FEW_LABELS * counts.sum():
+        examples = f"{corpus.labels.ids[used[0]]!r} here, {model.labels.ids[0]!r} there"
+        some = f"{len(known):,} of the {len(used):,} labels" if known else f"none of the {len(used):,} labels"
+        warn(f"{name} knows {some} of these documents ({examples}); are both of the same vocabulary?")
+
+
+def check_dev(train: Corpus, dev: Corpus) -> None:
+    """Warn if dev documents are among the training documents, where they cannot show what is learnt."""
+    if train.texts is None or dev.texts is None:
+        return
+    hashes = dev.texts.hashes()
+    share = float(np.isin(hashes, train.texts.hashes()).mean()) if len(hashes) else 0.0
+    if share > _SHARED:
+        warn(f"{share:.0%} of the dev texts are training texts, too; dev cannot show when to stop")
+
+
+def check_members(sets: Sequence[LabelSet]) -> None:
+    """Warn if a member of an ensemble has no label in common with any other."""
+    trained = [set(labels.ids[: labels.n_labels]) for labels in sets]
+    for i, own in enumerate(trained):
+        if all(own.isdisjoint(other) for j, other in enumerate(trained) if j != i):
+            warn(f"model {i + 1} of the ensemble has no label in common with the others; their rankings cannot agree")
+            return
+
+
+def find_strange(model: Model, texts: Sequence[str]) -> list[int]:
+    """Return the places of texts of which a model that learns from words knows hardly a word; other models: none."""
+    from xmtc.core.calibration import uncalibrated
+
+    plain = uncalibrated(model)
+    if isinstance(plain, Lexical):
+        known, words = plain.known_words(texts)
+        return np.flatnonzero((words >= _FEWEST_WORDS) & (known < _KNOWN_WORDS * words)).tolist()
+    if not isinstance(plain, Composed):
+        return []
+    found = [set(find_strange(member, texts)) for member in plain.members if _reads_words(member)]
+    return sorted(set.intersection(*found)) if found else []
+
+
+def share_seen(texts: Texts, sketch: bytes) -> float:
+    """Return which share of texts is among those of a sketch (`Manifest.seen`); exact if it holds all of them.
+
+    A text whose hash is above the sketch's largest is not judged, for it may have been left out.
+    """
+    seen = np.frombuffer(sketch, "<u8")
+    hashes = texts.hashes()
+    judged = hashes if len(seen) < SKETCH else hashes[hashes <= seen[-1]]
+    return float(np.isin(judged, seen).mean()) if len(judged) else 0.0
+
+
+def _reads_words(model: Model) -> bool:
+    from xmtc.core.calibration import uncalibrated
+
+    return isinstance(uncalibrated(model), (Lexical, Composed))
