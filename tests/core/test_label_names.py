@@ -69,3 +69,13 @@ def test_features_have_no_names():
     features = xmtc.Corpus.assemble(LABELS, X=np.eye(18), concepts=CONCEPTS)
     with pytest.raises(ConfigError, match=r"train\.names needs texts"):
         xmtc.train(features, config={"train": {"names": True}})
+
+
+def test_groups_are_held_out_whole_and_names_are_kept():
+    taught = add_names(corpus().grouped(["north", "south", "east"] * 6))
+    kept, held = taught.split(0.4, 0)
+    assert kept.n_names == taught.n_names == 2
+    assert len(held) == 6  # one group
+    texts = [{id for id in part.ids if id.isdecimal()} for part in (kept, held)]
+    assert len(texts[0]) == 12
+    assert {int(id) % 3 for id in texts[0]}.isdisjoint({int(id) % 3 for id in texts[1]})

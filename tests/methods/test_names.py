@@ -10,7 +10,15 @@ from tests.tiny import build_tiny
 from xmtc.core.config import merge
 from xmtc.core.progress import Progress
 
-VARIANTS = ("linear", "lightxml (bert, small)", "aplc (bert)", "xbert (xttention)", "mexml (bert)", "treader (words)")
+VARIANTS = (
+    "linear",
+    "knn",
+    "lightxml (bert, small)",
+    "aplc (bert)",
+    "xbert (xttention)",
+    "mexml (bert)",
+    "treader (words)",
+)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

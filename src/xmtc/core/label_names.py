@@ -45,5 +45,6 @@ def add_names(corpus: Corpus, progress: Progress = SILENT) -> Corpus:
         texts=Texts.pack([*corpus.texts, *(texts[entry] for entry in entries)]),
         X=None,  # a model reads either
         Y=sp.vstack([corpus.Y, names], format="csr"),
+        groups=None if corpus.groups is None else np.append(corpus.groups, len(corpus) + np.arange(len(entries))),
         n_names=len(entries),
     )

@@ -110,7 +110,7 @@ class Manifest(Generic[D_co]):
             n_documents=len(corpus) - corpus.n_names,
             data=corpus.fingerprint() if data is None else data,
             details=details,
-            groups=None if corpus.groups is None else hash_groups(corpus.groups),
+            groups=None if corpus.groups is None else hash_groups(corpus.groups[: len(corpus) - corpus.n_names]),
             seen=b"" if corpus.texts is None else np.unique(corpus.texts.hashes())[:SKETCH].astype("<u8").tobytes(),
         )
 

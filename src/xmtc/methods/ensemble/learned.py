@@ -24,7 +24,7 @@ from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
 from xmtc.core.lessons import Lesson
 from xmtc.core.metrics import evaluate
-from xmtc.core.model import Documents, Model, check_k
+from xmtc.core.model import DisplayedModel, Documents, Model, check_k
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.propensity import inverse_propensity
 from xmtc.core.ranking import Ranking
@@ -159,8 +159,8 @@ def read_learned(
     return model
 
 
-@dataclass(frozen=True, eq=False)
-class LearnedEnsemble:
+@dataclass(frozen=True, eq=False, repr=False)
+class LearnedEnsemble(DisplayedModel):
     """Models whose rankings trees judge; see `xmtc.core.model.Model`. Scores are the trees', from 0 to 1."""
 
     manifest: Manifest[EnsembleDetails]
@@ -186,7 +186,8 @@ class LearnedEnsemble:
         if k > self.depth:
             deeper = _find_deeper(rankings, self.depth, rows, labels, len(self.labels))
             rows, labels, scores = (np.concatenate(pair) for pair in zip((rows, labels, scores), deeper, strict=True))
-        return _rank(rows, labels, scores, len(rankings[0]), len(self.labels), k)
+        ranking = _rank(rows, labels, scores, len(rankings[0]), len(self.labels), k)
+        return replace(ranking, label_set=self.labels)
 
     def explain(self, text: str, label: str) -> Explanation:
         """Explain by the members that know the label, each weighed by what its ranking added to the score."""

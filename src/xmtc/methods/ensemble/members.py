@@ -72,6 +72,7 @@ def describe(
         n_labels=labels.n_labels,
         n_documents=max(member.manifest.n_documents for member in members),
         data=first.data,
+        seen=first.seen,
         details=EnsembleDetails(
             features=first.details.features, members=[member.manifest.method for member in members], **taught
         ),

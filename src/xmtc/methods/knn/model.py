@@ -10,7 +10,7 @@ labels are asked for. docs/methods/knn.md says how documents are compared.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -22,8 +22,9 @@ from pydantic import Field
 from xmtc.core.config import Settings
 from xmtc.core.errors import ModelError
 from xmtc.core.explanation import Explanation
+from xmtc.core.label_names import NamesConfig
 from xmtc.core.labels import LabelSet
-from xmtc.core.model import Documents, check_k
+from xmtc.core.model import DisplayedModel, Documents, check_k
 from xmtc.core.parallel import blocks
 from xmtc.core.propensity import Propensity
 from xmtc.core.ranking import Ranking
@@ -66,6 +67,7 @@ class KnnConfig(Settings):
     encoder: EncoderConfig = Field(default_factory=EncoderConfig)
     neighbours: KnnNeighbourConfig = Field(default_factory=KnnNeighbourConfig)
     vote: VoteConfig = Field(default_factory=VoteConfig)
+    train: NamesConfig = Field(default_factory=NamesConfig)
     propensity: Propensity = Field(default_factory=Propensity)  # of the data set, for PSP@k
 
 
@@ -75,8 +77,8 @@ class KnnDetails(UpdatableDetails):
     updates: list[UpdateSummary] = Field(default_factory=list)
 
 
-@dataclass(frozen=True, eq=False)
-class KnnModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class KnnModel(DisplayedModel):
     """A trained knn model; see `xmtc.core.model.Model`."""
 
     manifest: Manifest[KnnDetails]
@@ -95,7 +97,7 @@ class KnnModel:
             self._count_votes(Neighbours(found.rows[first:stop], found.similarities[first:stop]), k)
             for first, stop in blocks(len(found), _BATCH) or [(0, 0)]
         ]
-        return Ranking.stack(parts)
+        return replace(Ranking.stack(parts), label_set=self.labels)
 
     def search(self, documents: Documents) -> Neighbours:
         """Return the documents of the pool that are nearest to each document."""
