@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from xmtc.app.cli.progress import PlainProgress
 from xmtc.core.progress import SILENT, Progress
@@ -74,7 +74,14 @@ def compile_part(part: Part) -> None:
     from xmtc.features.clustering import ClusterConfig
 
     random = np.random.default_rng(0)
-    labels = sp.random(400, 200, 0.02, "csr", np.float32, random)  # enough for clusters of several levels
+
+    def draw(n_rows: int, n_columns: int, density: float) -> sp.csr_matrix:
+        drawn: Any = sp.random(n_rows, n_columns, density, "csr", np.float32, random)
+        matrix: sp.csr_matrix = sp.csr_matrix(drawn)
+        matrix.indptr = matrix.indptr.astype(np.int64)  # as readers of data, TF-IDF and PIFA make them
+        return matrix
+
+    labels = draw(400, 200, 0.02)  # enough for clusters of several levels
     if part == "texts":
         from xmtc.features.label_vectors import pifa
         from xmtc.features.tfidf import TfidfConfig, fit_tfidf
@@ -89,9 +96,7 @@ def compile_part(part: Part) -> None:
     from xmtc.linear.solver import SolverConfig
     from xmtc.linear.tree import TreeConfig, train_tree
 
-    rows, vectors = (sp.random(n, 50, 0.1, "csr", np.float32, random) for n in (400, 200))
-    for matrix in (rows, vectors):
-        matrix.indptr = matrix.indptr.astype(np.int64)  # as TF-IDF and PIFA make them
-    clusters = label_tree(vectors, ClusterConfig(), 0)
+    rows = draw(400, 50, 0.1)
+    clusters = label_tree(draw(200, 50, 0.1), ClusterConfig(), 0)
     tree = train_tree(rows, labels, clusters, TreeConfig(), SolverConfig(), SearchConfig(), 0)
     search(tree, rows, SearchConfig(), 5)
