@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from xmtc.app.cli.options import Overwrite, Seed, check_path
+from xmtc.app.cli.options import Overwrite, Seed, Seeds, check_path, parse_seeds, seed_folder
 from xmtc.core.errors import ConfigError
 
 
@@ -42,6 +42,7 @@ def train(
         ),
     ] = None,
     seed: Seed = 0,
+    seeds: Seeds = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run stopped.")] = False,
     overwrite: Overwrite = False,
 ) -> None:
@@ -73,10 +74,21 @@ def train(
         raise ConfigError("--resume goes on with what is there, --overwrite replaces it; give one of them")
     # all that can be refused is refused before the data is read, which may take minutes
     config = parse_assignments(settings or [])
-    run = api.prepare_run(method, config, recipe=recipe, out=out, seed=seed, resume=resume, overwrite=overwrite)
+    outs = {seed: out} if seeds is None else {each: seed_folder(out, each) for each in parse_seeds(seeds)}
+    runs = [
+        api.prepare_run(method, config, recipe=recipe, out=folder, seed=each, resume=resume, overwrite=overwrite)
+        for each, folder in outs.items()
+    ]
+    run = runs[0]  # all differ in seed and folder only
     with show_progress() as progress:
         announce_kernels(progress, training=True)
         progress.stage("reading documents")
         corpus = api.read_corpus(data, "train")
-        model = run.start(corpus, read_dev(progress), progress)
-    print_saved(model, out, time.monotonic() - started)
+        dev_corpus = read_dev(progress)
+        trained = []
+        for each in runs:
+            model = each.start(corpus, dev_corpus, progress)
+            trained.append((model, str(each.out), time.monotonic() - started))
+            started = time.monotonic()
+    for model, folder, seconds in trained:
+        print_saved(model, folder, seconds)
