@@ -126,9 +126,9 @@ def test_a_stale_reference_is_found() -> None:
 
 def test_a_stale_path_is_found() -> None:
     page = (
-        "`core/labels.py`, `core/label_*.py`, tests/test_docs.py, tests/test_none.py, `linear/fast`, `core/`, `data/x/`"
+        "`core/labels.py`, `core/none_*.py`, tests/test_docs.py, tests/test_none.py, `linear/fast`, `core/`, `data/x/`"
     )
-    assert list(stale_paths(page)) == ["core/label_*.py", "data/x/", "tests/test_none.py"]
+    assert list(stale_paths(page)) == ["core/none_*.py", "data/x/", "tests/test_none.py"]
     assert list(stale_paths("`labels.py` and `stickers.py`")) == ["stickers.py"]
     assert list(stale_paths("New file `src/xmtc/a.py`:\n\nNew file `src/xmtc/b.py`, src/xmtc/b.py")) == [
         "src/xmtc/b.py"

@@ -12,7 +12,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xmtc.catalogue import METHODS, describe_recipes, list_recipes, open_method, read_recipe, read_settings, uses_dev
+from xmtc.catalogue import (
+    METHODS,
+    describe_recipes,
+    list_methods,
+    list_recipes,
+    open_method,
+    read_recipe,
+    read_settings,
+    uses_dev,
+)
 from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError, ModelError, XmtcError
@@ -44,6 +53,7 @@ __all__ = [
     "ensemble",
     "evaluate",
     "find_threshold",
+    "list_methods",
     "list_recipes",
     "load",
     "load_ranking",
@@ -243,10 +253,12 @@ def load(folder: str | Path) -> Model:
         from xmtc.methods.ensemble import load as load_ensemble
 
         model = load_ensemble(reader, load)
-    elif reader.method in METHODS:
+    elif reader.method in METHODS or reader.method in list_methods():
         model = open_method(reader.method).load(reader)
     else:
-        raise ModelError(f"{folder} was made by method {reader.method!r}, which this version of xmtc lacks")
+        raise ModelError(
+            f"{folder} was made by method {reader.method!r}, which is not installed; install the package that has it"
+        )
     if "calibration.json" not in reader.files:
         return model
     from xmtc.core.calibration import with_calibration

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from importlib.resources import files
 from itertools import takewhile
 from pathlib import Path
@@ -14,6 +15,7 @@ from xmtc.core.config import Settings, build, merge, read_toml
 from xmtc.core.errors import ConfigError, nearest
 from xmtc.core.method import Method
 
+ENTRY_POINTS = "xmtc.methods"  # group in which other packages name their methods
 METHODS = ("linear", "knn", "lightxml", "aplc", "mexml", "xbert", "treader")  # packages of methods/, imported when used
 _LONGEST = 140  # characters of a line about a recipe, before its cost
 
@@ -69,6 +71,11 @@ def list_recipes() -> list[str]:
     return [path.relative_to(folder).with_suffix("").as_posix() for path in sorted(folder.rglob("*.toml"))]
 
 
+def list_methods() -> list[str]:
+    """Return the names of all methods: those of this package, then those that other packages offer."""
+    return [*METHODS, *_outside()]
+
+
 def describe_recipes() -> list[dict[str, str]]:
     """Return what each recipe is for and what it costs; reads the files, imports no method.
 
@@ -107,10 +114,35 @@ def _describe_recipe(name: str) -> dict[str, str]:
 def open_method(name: str) -> Method[Any]:
     """Return a method by its name; its package is imported now."""
     if name not in METHODS:
-        hint = nearest(name, METHODS) or f" Known: {', '.join(METHODS)}."
-        raise ConfigError(f"unknown method {name!r}.{hint}")
+        return _open_outside(name)
     method: Method[Any] = import_module(f"xmtc.methods.{name}").METHOD
     return method
+
+
+def _open_outside(name: str) -> Method[Any]:
+    """A method of another package, which names it in its entry points."""
+    outside = _outside()
+    if name not in outside:
+        known = [*METHODS, *outside]
+        hint = nearest(name, known) or f" Known: {', '.join(known)}."
+        raise ConfigError(f"unknown method {name!r}.{hint}")
+    try:
+        method: Method[Any] = outside[name].load()
+    except Exception as error:  # whatever another package does when it is imported
+        raise ConfigError(
+            f"method {name!r} cannot be imported from {outside[name].value}: {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(method, Method) or method.name != name:
+        raise ConfigError(
+            f"{outside[name].value} is not a method called {name!r}; it must be an object that implements "
+            "xmtc.core.method.Method, with this name"
+        )
+    return method
+
+
+def _outside() -> dict[str, EntryPoint]:
+    """Methods of other packages by name; a name of this package's methods cannot be taken."""
+    return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS) if entry.name not in METHODS}
 
 
 def _recipes() -> Path:

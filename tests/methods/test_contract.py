@@ -1,6 +1,12 @@
-"""One battery for every method: a new one is added to METHODS and must pass it whole."""
+"""One battery for every method: a new one is added to METHODS and must pass it.
+
+Tests marked `words` are owed only by methods that learn from the words of a text; `-m "not words"` leaves them out, for
+a baseline that does not. XMTC_CONTRACT names methods of other packages to run, with their default settings.
+"""
 
 from __future__ import annotations
+
+import os
 
 import numpy as np
 import pytest
@@ -110,6 +116,7 @@ METHODS["treader (bert)"] = merge(TREADER, merge(NORM, {"neighbours": {"vectors"
 METHODS["treader (xlnet)"] = merge(
     TREADER, merge(NORM, {"encoder": {"name": "xlnet"}, "neighbours": {"vectors": "encoder", "renew": 25}})
 )
+METHODS |= {name: {} for name in os.environ.get("XMTC_CONTRACT", "").split()}
 
 # neighbours by an encoder that knows nothing, and by it and TF-IDF; one neighbour, since that is to overfit
 KNN = {
@@ -186,6 +193,7 @@ def briefly(config):
     return merge(config, {"train": {"epochs": 3}, **renewed})
 
 
+@pytest.mark.words
 def test_overfits(model):
     data = corpus()
     kept = data.take(np.arange(64))
@@ -257,12 +265,14 @@ def learnt():
     return data.texts[row], data.labels.ids[data.Y[row].indices[0]]
 
 
+@pytest.mark.words
 def test_names_come_back(model):
     text, label = learnt()
     (named,) = model.rank([text], 2).named(model.labels)
     assert named[0][0] == f"label {int(label[1:])}"
 
 
+@pytest.mark.words
 def test_labels_never_seen_in_training_cost_recall(model):
     text, label = learnt()
     data = xmtc.Corpus.from_lists([text] * 2, [[label, "new"], ["new"]])
@@ -296,6 +306,7 @@ def test_explains(model):
         model.explain(text, "root")
 
 
+@pytest.mark.words
 def test_explains_by_the_words_of_the_label(model):
     if getattr(getattr(model, "network", None), "attention", None):
         pytest.skip("where labels look is tested in test_mexml.test_labels_look_at_their_words")

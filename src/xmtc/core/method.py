@@ -6,7 +6,7 @@ docs/ARCHITECTURE.md shows a whole method as an example; `tests/methods/test_con
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
@@ -17,8 +17,15 @@ from xmtc.core.storage import FolderReader
 C = TypeVar("C", bound=Settings)
 
 
+@runtime_checkable
 class Method(Protocol[C]):
-    """A way of training; its package in `xmtc.methods` holds one, called METHOD."""
+    """A way of training; its package in `xmtc.methods`, or one of your own, holds one, called METHOD.
+
+    What the models of a method must keep, besides `xmtc.core.model.Model`: `manifest.details` is a
+    `xmtc.core.storage.Details` (its `features` is None for a model of texts, else the number of columns), `labels` are
+    those of the corpus, `rank` gives label numbers below `labels.n_labels`, and `save` writes with `write_folder`. A
+    `Config` without `propensity` is judged with the default A and B, one without `train.names` ignores that setting.
+    """
 
     name: str
     Config: type[C]  # its settings; defaults stand there and nowhere else

@@ -123,3 +123,23 @@ def test_all_pairs(model: Path, other_model: Path, data: Path, tmp_path: Path) -
     api.load(model).save(copy)
     assert xmtc("compare", model, other_model, copy, "--data", data, "--all-pairs", "--report", page).code == 0
     assert f"copy less {other_model.name}" in page.read_text(encoding="utf-8")
+
+
+def test_seeds_are_trained_and_measured_together(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "model"
+    one_tree = ("--set", "tree.trees=1")
+    trained = xmtc("train", data, "--out", out, "--seeds", "3,7", *one_tree)
+    assert (trained.code, trained.err) == (0, "")
+    assert [line.partition(": ")[0] for line in trained.out.splitlines()] == [f"{out}-3", f"{out}-7"]
+    assert api.load(f"{out}-7").manifest.seed == 7
+    found = xmtc("evaluate", out, data, "--seeds", "3,7", "--json").json
+    scores = [xmtc("evaluate", f"{out}-{seed}", data, "--json").json["metrics"]["PSP@1"] for seed in (3, 7)]
+    assert [one["metrics"]["PSP@1"] for one in found["models"]] == scores
+    assert found["metrics"]["PSP@1"]["mean"] == pytest.approx(sum(scores) / 2)
+    assert found["metrics"]["PSP@1"]["spread"] == pytest.approx(abs(scores[0] - scores[1]) / 2**0.5)
+    assert "standard deviation" in xmtc("evaluate", out, data, "--seeds", "3,7").out
+    for wrong in ("1", "1,1", "1,x", "-1,2"):
+        assert "--seeds takes two different whole numbers" in fails("evaluate", out, data, "--seeds", wrong)
+    assert "leave them out" in fails("evaluate", out, data, "--seeds", "3,7", "--report", tmp_path / "r.html")
+    assert "exists" in fails("train", data, "--out", out, "--seeds", "3,9", *one_tree)
+    assert not (tmp_path / "model-9").exists()

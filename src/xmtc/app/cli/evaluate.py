@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,15 +12,21 @@ from xmtc.app.cli.options import (
     Json,
     ModelFolder,
     PropensityOption,
+    Seeds,
     Split,
     Truth,
     TruthOption,
     check_parent,
     check_path,
     parse_propensity,
+    parse_seeds,
+    seed_folder,
 )
 from xmtc.app.cli.table_options import TableOptions, takes_tables
 from xmtc.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from xmtc.core.propensity import Propensity
 
 _ReportFile = Annotated[
     str | None,
@@ -51,10 +57,13 @@ def evaluate(
             help="Save the ranking, for `xmtc compare FILE… --data DATA` without the model; such as model.npz.",
         ),
     ] = None,
+    seeds: Seeds = None,
     *,
     table: TableOptions,
 ) -> None:
     """Measure a model on labelled documents, with 95 % intervals.
+
+    With --seeds, measure the models that `xmtc train --seeds` made, and show mean and standard deviation over them.
 
     With --report also as one HTML file, which needs no network: scores, plots, best and worst labels, examples.
     """
@@ -67,6 +76,11 @@ def evaluate(
     from xmtc.app.scores import CLUSTER_SCORES
 
     chosen = parse_propensity(propensity)
+    if seeds is not None:
+        if report_file is not None or save_ranking is not None:
+            raise ConfigError("--seeds measures several models; --report and --save-ranking take one: leave them out")
+        _evaluate_seeds(model, parse_seeds(seeds), data, split, truth, chosen, json)
+        return
     _check_report(report_file)
     check_parent(save_ranking)
     with show_progress() as progress:
@@ -156,6 +170,38 @@ def compare(
     else:
         print_comparison(comparison, truth.value, data)
         print_written(report_file)
+
+
+def _evaluate_seeds(
+    model: str, seeds: list[int], data: str, split: str, truth: Truth, propensity: Propensity | None, json: bool
+) -> None:
+    """Print mean and standard deviation of each score over models that differ in their seed."""
+    from statistics import mean, stdev
+
+    from xmtc import api
+    from xmtc.app.cli.console import print_json
+    from xmtc.app.cli.kernels import announce_kernels
+    from xmtc.app.cli.progress import show_progress
+    from xmtc.app.cli.tables import print_spread
+
+    folders = [seed_folder(model, seed) for seed in seeds]
+    with show_progress() as progress:
+        loaded = [api.load(folder) for folder in folders]
+        announce_kernels(progress)
+        progress.stage("reading documents")
+        corpus = api.read_corpus(data, split)
+        reports = [
+            api.evaluate(one, corpus, truth.value, propensity, intervals=False, progress=progress) for one in loaded
+        ]
+    spread = {
+        key: (mean(report[key] for report in reports), stdev(report[key] for report in reports)) for key in reports[0]
+    }
+    if json:
+        metrics = {key: {"mean": average, "spread": deviation} for key, (average, deviation) in spread.items()}
+        each = [{"model": folder, "metrics": one.metrics} for folder, one in zip(folders, reports, strict=True)]
+        print_json({"metrics": metrics, "models": each, "n": reports[0].n, "truth": truth.value, "data": data})
+    else:
+        print_spread(folders, data, reports[0], spread)
 
 
 def _check_report(file: str | None) -> None:

@@ -34,7 +34,7 @@ def fill(text: str | None) -> str | None:
 def _methods() -> str:
     from xmtc import api
 
-    return _either(api.METHODS)
+    return _either(api.list_methods())
 
 
 def _recipes() -> str:

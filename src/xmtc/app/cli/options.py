@@ -89,6 +89,25 @@ def parse_duration(text: str, option: str) -> float:
     return seconds
 
 
+Seeds = Annotated[
+    str | None,
+    typer.Option("--seeds", metavar="N,N,…", help="One model per seed: MODEL-0, MODEL-1, … for --seeds 0,1,…"),
+]
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Read two different seeds or more, separated by commas."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and int(part) < 2**32 for part in parts) or not 1 < len(set(parts)) == len(parts):
+        raise ConfigError(f"--seeds takes two different whole numbers or more, such as 0,1,2; got {text!r}")
+    return [int(part) for part in parts]
+
+
+def seed_folder(model: str, seed: int) -> str:
+    """Return the folder of one of several models that differ in their seed."""
+    return f"{model.rstrip('/')}-{seed}"
+
+
 def parse_propensity(text: str | None) -> Propensity | None:
     """Read "A,B"; None leaves the choice to the model."""
     from xmtc.core.config import build

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich import box
@@ -89,6 +89,17 @@ def print_report(report: Report) -> None:
     console.print(Text(f"truth {report.truth}: {truth}"))
     console.print(Text(f"propensity {describe_propensity(report.propensity)}"))
     console.print(Text("in percent; in brackets 95 % intervals, from resampling the documents", style="dim"))
+
+
+def print_spread(folders: Sequence[str], data: str, report: Report, spread: Mapping[str, tuple[float, float]]) -> None:
+    """Print the mean and the standard deviation of each score over models that differ in their seed."""
+    console = out()
+    console.print(Text(f"{', '.join(folders)} on {data}: {report.n:,} documents, truth {report.truth}"))
+    table = _empty_table("percent", ["mean", "standard deviation"])
+    for key in compared_keys():
+        mean, deviation = spread[key]
+        table.add_row(key, f"{mean:.2f}", f"{deviation:.2f}")
+    console.print(table)
 
 
 def print_comparison(comparison: Comparison, truth: str, data: str) -> None:

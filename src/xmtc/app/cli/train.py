@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from xmtc.app.cli.options import Group, Overwrite, Seed, check_path, parse_duration
+from xmtc.app.cli.options import (
+    Group,
+    Overwrite,
+    Seed,
+    Seeds,
+    check_path,
+    parse_duration,
+    parse_seeds,
+    seed_folder,
+)
 from xmtc.app.cli.recipes import list_if_asked
 from xmtc.app.cli.table_options import TableOptions, takes_tables
 from xmtc.core.errors import ConfigError
@@ -67,6 +76,7 @@ def train(
     ] = None,
     group: Group = None,
     seed: Seed = 0,
+    seeds: Seeds = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run stopped.")] = False,
     overwrite: Overwrite = False,
     dry_run: Annotated[
@@ -106,11 +116,18 @@ def train(
     config = parse_assignments(settings or [])
     by_hand = {"--method": method, "--recipe": recipe, "--set": settings}
     limit = None if time_limit is None else parse_duration(time_limit, "--time-limit")
-    run: TrainingRun | PresetRun
-    if preset is not None or limit is not None:
-        run = api.prepare_preset(preset, limit, by_hand=by_hand, out=out, seed=seed, resume=resume, overwrite=overwrite)
-    else:
-        run = api.prepare_run(method, config, recipe=recipe, out=out, seed=seed, resume=resume, overwrite=overwrite)
+    by_preset = preset is not None or limit is not None
+
+    def prepare(folder: str, seed: int) -> TrainingRun | PresetRun:
+        if by_preset:
+            return api.prepare_preset(
+                preset, limit, by_hand=by_hand, out=folder, seed=seed, resume=resume, overwrite=overwrite
+            )
+        return api.prepare_run(method, config, recipe=recipe, out=folder, seed=seed, resume=resume, overwrite=overwrite)
+
+    outs = {seed: out} if seeds is None else {each: seed_folder(out, each) for each in parse_seeds(seeds)}
+    runs = [prepare(folder, each) for each, folder in outs.items()]
+    run = runs[0]  # all differ in seed and folder only
     with show_progress() as progress:
         announce_kernels(progress, training=True)
         progress.stage("reading documents")
@@ -123,7 +140,12 @@ def train(
         chosen_by = read_dev(progress)
         if group is not None and (chosen_by is not None or (isinstance(run, api.TrainingRun) and not run.uses_dev)):
             progress.say("--group is not used: no training document is held out")
-        model = run.start(corpus, chosen_by, progress)
-        store_mapping(out, mapping)
-    print_leaderboard(model, out, {} if isinstance(run, api.TrainingRun) else run.seconds)
-    print_saved(model, out, time.monotonic() - started)
+        trained = []
+        for each in runs:
+            model = each.start(corpus, chosen_by, progress)
+            store_mapping(str(each.out), mapping)
+            trained.append((each, model, time.monotonic() - started))
+            started = time.monotonic()
+    for each, model, seconds in trained:
+        print_leaderboard(model, str(each.out), {} if isinstance(each, api.TrainingRun) else each.seconds)
+        print_saved(model, str(each.out), seconds)

@@ -50,8 +50,6 @@ def compile_part(part: Part) -> None:
         pifa(rows, labels, ClusterConfig().weighting, ClusterConfig().top)
         return
     rows, vectors = (_random(n, 50, 0.1, random) for n in (400, 200))
-    for matrix in (rows, vectors):
-        matrix.indptr = matrix.indptr.astype(np.int64)  # as TF-IDF and PIFA make them
     clusters = label_tree(vectors, ClusterConfig(), 0)
     tree = train_tree(rows, labels, clusters, TreeConfig(), SolverConfig(), SearchConfig(), 0)
     join_rankings([search(tree, rows, SearchConfig(), 5)] * 2, 5)
@@ -60,4 +58,6 @@ def compile_part(part: Part) -> None:
 def _random(n_rows: int, n_columns: int, density: float, random: np.random.Generator) -> sp.csr_matrix:
     shape = (n_rows, n_columns)
     dense = random.random(shape, dtype=np.float32) * (random.random(shape) < density)
-    return sp.csr_matrix(dense.astype(np.float32))
+    matrix = sp.csr_matrix(dense.astype(np.float32))
+    matrix.indptr = matrix.indptr.astype(np.int64)  # as readers of data, TF-IDF and PIFA make them
+    return matrix
