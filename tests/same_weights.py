@@ -25,7 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import xmtc
-from tests.methods.test_contract import METHODS, TINY, briefly, corpus
+from tests.methods.test_contract import METHODS, TINY, briefly, corpus, train
 from tests.tiny import build_tiny
 from xmtc.core.config import merge
 
@@ -51,7 +51,7 @@ def train_all(folder: Path) -> Iterator[str]:
                 config["encoder"]["name"], Path("encoders") / config["encoder"]["name"], corpus().texts
             )
             config = merge(config, {"encoder": {"name": str(encoder)}})
-        xmtc.train(corpus(), case.split(" ")[0], briefly(config), seed=5, out=folder / name)
+        train(corpus(), case.split(" ")[0], briefly(config), seed=5, out=folder / name)
         yield name
     settings = {"tfidf": {"min_df": 1}, "cluster": {"size": 8}}
     random = np.random.default_rng(0)
