@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, repeat
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -71,8 +70,8 @@ class LabelSet:
         No concept is kept, a name that is the id, and parents that siblings share, are held once: a million labels
         are to fit into less memory than their weights.
         """
-        columns: dict[str, list[Any]] = {key: [] for key in ("ids", "names", "alternatives", "descriptions")}
-        ids, names, alternatives, descriptions = columns.values()
+        ids, names, descriptions = list[str](), list[str](), list[str]()
+        alternatives: list[tuple[str, ...]] = []
         shared: dict[tuple[str, ...], int] = {}  # parents → a number for them
         parents, counts = array("q"), array("q")
         for concept, count in described:
@@ -83,10 +82,16 @@ class LabelSet:
             parents.append(shared.setdefault(concept.parents, len(shared)))
             counts.append(count)
         named = set(chain.from_iterable(shared))
-        position = {label: i for i, label in enumerate(ids) if label in named}
+        position: dict[str, int] = {}  # of parents alone
+        for i, label in enumerate(ids):
+            if label in named:
+                position[label] = i
         entries = [tuple([position[parent] for parent in above]) for above in shared]
         return cls(
-            **{key: tuple(column) for key, column in columns.items()},
+            ids=tuple(ids),
+            names=tuple(names),
+            alternatives=tuple(alternatives),
+            descriptions=tuple(descriptions),
             parents=tuple([entries[number] for number in parents]),
             counts=np.array(counts, dtype=np.int64),
             n_labels=n_labels,
