@@ -82,7 +82,7 @@ def saving(job: Found) -> Found:
     plan = plan_training(network.encoder, 1, size, data.inputs.tokens.lengths, config.train)
     with tempfile.TemporaryDirectory() as folder:
         _fit(network, config, data, Stamps(), dev=(data.inputs, lambda ranking: 0.0), partial=Path(folder, "partial"))
-    return {"plan": {**asdict(plan), "memory": plan.memory}}
+    return {"plan": asdict(plan)}
 
 
 def predict(job: Found) -> Found:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -106,6 +108,17 @@ def test_align_joins_by_string_never_by_number(corpus):
     assert aligned.Y.has_sorted_indices
     assert rows(aligned) == [("0", "x", ["wine", "apple"]), ("1", "y", ["sugar"])]
     assert test.Y.toarray().tolist() == [[1, 0, 1, 0], [0, 1, 0, 0]]
+
+
+def test_align_to_the_labels_it_has_takes_their_counts_and_sorts(corpus):
+    held = corpus.take([3, 0])
+    held.Y.indices[:] = np.concatenate([held.Y.indices[a:b][::-1] for a, b in pairwise(held.Y.indptr)])
+    held.Y.has_sorted_indices = False
+    aligned = held.align(corpus.labels)
+    assert aligned.labels is corpus.labels
+    assert aligned.Y.has_sorted_indices
+    assert aligned.Y.toarray().tolist() == corpus.Y[[3, 0]].toarray().tolist()
+    assert held.labels.counts.tolist() != corpus.labels.counts.tolist()
 
 
 def test_fingerprint_depends_on_content_alone(corpus):

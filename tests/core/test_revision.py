@@ -10,7 +10,8 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.labels import Concept
 from xmtc.core.revision import join, revise, revise_all
-from xmtc.core.storage import Manifest, UpdatableDetails
+from xmtc.core.storage import Manifest
+from xmtc.core.updatable import UpdatableDetails
 
 OLD = Corpus.from_lists(
     ["one", "two", "three", "four"],

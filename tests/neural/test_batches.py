@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.neural.toys import LAYOUT, N_LABELS, documents
-from xmtc.neural.batches import Inputs, order_batches, share
+from xmtc.neural.batches import Inputs, order_batches
 
 LENGTHS = np.random.default_rng(0).integers(1, 200, size=1000)
 
@@ -43,15 +43,6 @@ def test_documents_of_like_length_stand_together() -> None:
     assert sizes != sorted(sizes)  # but short and long batches take turns
     sizes = [int(LENGTHS[batch].max()) for batch in order_batches(LENGTHS, 8, 0, 0, shuffle=False)]
     assert sizes == sorted(sizes, reverse=True)
-
-
-@pytest.mark.parametrize("world", [1, 2, 3, 5])
-@pytest.mark.parametrize("n", [1, 2, 4, 7])
-def test_shares_are_disjoint_and_complete(world: int, n: int) -> None:
-    batch = np.arange(10, 10 + n)
-    shares = [share(batch, rank, world) for rank in range(world)]
-    assert sorted(flat(shares)) == batch.tolist()
-    assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
 
 @pytest.mark.parametrize("pad_left", [False, True])

@@ -21,7 +21,7 @@ from xmtc.neural.batches import Batch
 from xmtc.neural.encoder import Encoder, EncoderConfig, load_encoder, restore_encoder
 from xmtc.neural.heads import FlatHead
 from xmtc.neural.model import NeuralModel, load_weights
-from xmtc.neural.pooling import masked_mean
+from xmtc.neural.pooling import pool_text
 
 LABELS = Corpus.from_lists(TEXTS, [["a", "b"], ["b"], ["c"], ["c"], ["a"], ["d"]], concepts=[Concept("above")]).labels
 
@@ -32,10 +32,10 @@ class Network(nn.Module):
         self.encoder, self.head = encoder, FlatHead(encoder.width, LABELS.n_labels, 0.0)
 
     def rank(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
-        return self.head.rank(masked_mean(self.encoder(batch.ids, batch.mask)), k)
+        return self.head.rank(pool_text(self.encoder(batch.ids, batch.mask)), k)
 
     def score(self, batch: Batch, label: int) -> Tensor:
-        return self.head.output(masked_mean(self.encoder(batch.ids, batch.mask)))[:, label]
+        return self.head.output(pool_text(self.encoder(batch.ids, batch.mask)))[:, label]
 
 
 @pytest.fixture(params=["bert", "xlnet"])

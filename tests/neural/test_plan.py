@@ -37,9 +37,11 @@ def test_counts_parameters(encoder):
 def test_memory_follows_what_is_held(encoder):
     plain = plan(encoder)
     body = sum(p.numel() for p in encoder.parameters())
-    assert plain.encoder == 16 * body  # weights, the best ones, two moments
-    assert plain.gradients == 4 * (body + 1000)
-    assert plan(encoder, table=500).saving == 8 * (body + 1500)
+    trained = sum(p.numel() for p in encoder.parameters() if p.requires_grad)  # all but the pooler, which idles
+    assert trained < body
+    assert plain.encoder == 8 * body + 8 * trained  # weights and the best ones; two moments
+    assert plain.gradients == 4 * (trained + 1000)
+    assert plan(encoder, table=500).saving == 8 * (trained + 1500)
     assert plan(encoder, table=500).gradients == plain.gradients  # those of a few rows count as activations
     few, many = plan(encoder, table=10**6), plan(encoder, activations=10**7)
     assert few.memory == few.encoder + few.head + few.saving
@@ -57,7 +59,7 @@ def test_memory_follows_what_is_held(encoder):
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 @pytest.mark.parametrize("gpu", [False, True])
 def test_mixed_precision_takes_less_for_activations_alone(encoder, monkeypatch, precision, gpu):
-    monkeypatch.setattr("xmtc.neural.plan._operations_per_second", lambda precision: 1e9)
+    monkeypatch.setattr("xmtc.neural.plan.training_speed", lambda precision: 1e9)
     whole = plan(encoder, batch_size=2, activations=30)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
     half = plan(encoder, batch_size=2, activations=30, precision=precision)
@@ -78,7 +80,7 @@ def test_mixed_precision_takes_less_for_activations_alone(encoder, monkeypatch, 
 
 
 def test_time_grows_with_the_work(encoder, monkeypatch):
-    monkeypatch.setattr("xmtc.neural.plan._operations_per_second", lambda precision: 1e9)
+    monkeypatch.setattr("xmtc.neural.plan.training_speed", lambda precision: 1e9)
     assert plan(encoder, epochs=6).seconds == pytest.approx(2 * plan(encoder, epochs=3).seconds)
     assert plan(encoder, dense=10**6).seconds > plan(encoder).seconds
 

@@ -10,8 +10,8 @@ import torch
 
 from xmtc.core.config import build
 from xmtc.core.errors import ConfigError
-from xmtc.neural.encoder import Encoded, Encoder
-from xmtc.neural.pooling import Pool, PooledEncoderConfig, masked_mean, pool_text, read_pool
+from xmtc.neural.encoder import Encoded, Encoder, PooledEncoderConfig
+from xmtc.neural.pooling import Pool, pool_text, read_pool
 
 MASK = torch.tensor([[1, 1, 1, 0], [0, 1, 1, 1], [1, 0, 0, 0]]).bool()
 STATES = tuple(torch.randn(3, 4, 5) for _ in range(4))
@@ -22,12 +22,6 @@ THREE_LAYERS = cast(Encoder, SimpleNamespace(n_layers=3, width=5))
 def pool_of(pool: str | None, default: str = "cls", **old: Any) -> Pool:
     given = old if pool is None else {"pool": pool, **old}
     return read_pool(build(PooledEncoderConfig, given), THREE_LAYERS, default)
-
-
-def test_mean_of_real_tokens() -> None:
-    found = masked_mean(Encoded(STATES, MASK, CLS))
-    for i in range(3):
-        assert torch.allclose(found[i], STATES[3][i][MASK[i]].mean(0), atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,12 @@ from torch import Tensor
 
 from tests.neural.conftest import TEXTS
 from xmtc.features.tokens import tokenize
-from xmtc.neural.batches import Inputs, WindowedBatch
-from xmtc.neural.encoder import Encoder, Tokenizer, WindowedEncoderConfig, load_encoder, restore_encoder, save_encoder
+from xmtc.neural.batches import Inputs
+from xmtc.neural.encoder import Encoder, PooledEncoderConfig, Tokenizer, load_encoder, restore_encoder, save_encoder
 from xmtc.neural.plan import HeadSize, plan_training
-from xmtc.neural.pooling import WindowPool, pool_text
+from xmtc.neural.pooling import pool_text
 from xmtc.neural.trainer import TrainConfig
+from xmtc.neural.window_pool import WindowedBatch, WindowPool
 from xmtc.neural.windows import Choice, Joining, cut_windows
 
 Folders = Callable[[str], Path]
@@ -26,7 +27,7 @@ LONG = "the council regulates quotas for imports of sugar and of molasses boats 
 
 def load(folder: Path, choice: Choice = "first", windows: int = 3) -> tuple[Encoder, Tokenizer]:
     return load_encoder(
-        WindowedEncoderConfig(name=str(folder), max_length=6, windows=windows, window_choice=choice, dropout=0)
+        PooledEncoderConfig(name=str(folder), max_length=6, windows=windows, window_choice=choice, dropout=0)
     )
 
 
@@ -77,14 +78,14 @@ def test_tokens_and_their_places(family: str, folder_of: Folders) -> None:
             tuple(place) for place in whole["offset_mapping"][start:stop] if tuple(place) != (0, 0)
         ]
     short = tokenizer(["fishing", ""])
-    assert short == load_encoder(WindowedEncoderConfig(name=str(folder_of(family)), max_length=6))[1](["fishing", ""])
+    assert short == load_encoder(PooledEncoderConfig(name=str(folder_of(family)), max_length=6))[1](["fishing", ""])
 
 
 def test_fingerprints_differ(folder_of: Folders) -> None:
     found = {
         load(folder_of("bert"), choice, n)[1].fingerprint() for choice, n in (("first", 2), ("ends", 2), ("ends", 3))
     }
-    one = load_encoder(WindowedEncoderConfig(name=str(folder_of("bert")), max_length=6))[1].fingerprint()
+    one = load_encoder(PooledEncoderConfig(name=str(folder_of("bert")), max_length=6))[1].fingerprint()
     assert len(found | {one}) == 4
 
 
@@ -111,7 +112,7 @@ def naive(encoder: Encoder, tokens: np.ndarray, joining: Joining, attention: Ten
 def test_a_text_alone_and_among_others(family: str, joining: Joining, folder_of: Folders) -> None:
     encoder, tokenizer = load(folder_of(family), "spread")
     inputs = Inputs(tokenize([*TEXTS, LONG], tokenizer), encoder.layout)
-    pool = WindowPool(encoder.width, 3, joining)
+    pool = WindowPool(encoder.width, joining)
     if pool.attention is not None:
         with torch.no_grad():
             pool.attention.copy_(torch.randn(encoder.width))
@@ -134,17 +135,16 @@ def test_attention_starts_as_the_mean_and_learns() -> None:
     empty = torch.zeros(0, dtype=torch.long)
     starts = torch.tensor([0, 3, 5])
     batch = WindowedBatch(torch.zeros(5, 2), torch.ones(5, 2).bool(), torch.arange(2), empty, empty, starts)
-    pool = WindowPool(4, 3, "attention")
-    torch.testing.assert_close(pool(vectors, batch), WindowPool(4, 3, "mean")(vectors, batch))
+    pool = WindowPool(4, "attention")
+    torch.testing.assert_close(pool(vectors, batch), WindowPool(4, "mean")(vectors, batch))
     pool(vectors, batch).square().sum().backward()
     assert pool.attention is not None
     assert pool.attention.grad is not None
     assert (pool.attention.grad != 0).any()
-    assert list(WindowPool(4, 1, "attention").parameters()) == []  # one window has nothing to weigh
 
 
 def test_saved_and_restored(folder_of: Folders, tmp_path: Path) -> None:
-    config = WindowedEncoderConfig(name=str(folder_of("bert")), max_length=6, windows=2)
+    config = PooledEncoderConfig(name=str(folder_of("bert")), max_length=6, windows=2)
     encoder, tokenizer = load_encoder(config)
     save_encoder(encoder, tokenizer, tmp_path / "saved")
     restored, same = restore_encoder(tmp_path / "saved", config)

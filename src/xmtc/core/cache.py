@@ -59,10 +59,10 @@ def cached(
 def _load(entry: Path, names: Sequence[str]) -> dict[str, NDArray[Any]] | None:
     """The entry's arrays; None unless all are there, for it may be deleted at any time."""
     try:
-        # plain arrays over the map: slices of np.memmap are slow to make
-        return {name: np.asarray(np.load(entry / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in names}
+        maps = [np.load(entry / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in names]
     except (OSError, ValueError, EOFError):
         return None
+    return dict(zip(names, map(np.asarray, maps), strict=True))  # plain arrays: slices of np.memmap are slow to make
 
 
 def _store(entry: Path, arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -196,6 +196,8 @@ class Corpus(Displayed):
 
     def align(self, labels: LabelSet) -> Corpus:
         """Return this corpus over `labels`, joined by label id; labels it lacks become entries at its end."""
+        if self.labels.ids == labels.ids:  # such as documents that were held out of one corpus
+            return replace(self, Y=self.Y.sorted_indices(), labels=labels)
         used = np.flatnonzero(_count(self.Y))
         joined = labels.extend([self.labels.ids[i] for i in used], self.labels.concepts())
         to = np.zeros(len(self.labels), dtype=np.int32)

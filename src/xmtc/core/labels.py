@@ -71,10 +71,8 @@ class LabelSet(Displayed):
         No concept is kept, a name that is the id, and parents that siblings share, are held once: a million labels
         are to fit into less memory than their weights.
         """
-        ids: list[str] = []
-        names: list[str] = []
+        ids, names, descriptions = list[str](), list[str](), list[str]()
         alternatives: list[tuple[str, ...]] = []
-        descriptions: list[str] = []
         shared: dict[tuple[str, ...], int] = {}  # parents → a number for them
         parents, counts = array("q"), array("q")
         for concept, count in described:
@@ -85,13 +83,16 @@ class LabelSet(Displayed):
             parents.append(shared.setdefault(concept.parents, len(shared)))
             counts.append(count)
         named = set(chain.from_iterable(shared))
-        position = {label: i for i, label in enumerate(ids) if label in named}
+        position: dict[str, int] = {}  # of parents alone
+        for i, label in enumerate(ids):
+            if label in named:
+                position[label] = i
         entries = [tuple([position[parent] for parent in above]) for above in shared]
         return cls(
-            tuple(ids),
-            tuple(names),
-            tuple(alternatives),
-            tuple(descriptions),
+            ids=tuple(ids),
+            names=tuple(names),
+            alternatives=tuple(alternatives),
+            descriptions=tuple(descriptions),
             parents=tuple([entries[number] for number in parents]),
             counts=np.array(counts, dtype=np.int64),
             n_labels=n_labels,

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.labels import LabelSet
-from xmtc.core.storage import Manifest, UpdatableDetails
+from xmtc.core.storage import Manifest
 from xmtc.core.texts import Texts
+from xmtc.core.updatable import UpdatableDetails
 
 NOTHING = "there is nothing to update: give documents, labels to retire, or both"
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from xmtc.core.config import Settings
+from xmtc.core.config import Settings, merge
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ModelError
 from xmtc.core.labels import Concept, LabelSet
@@ -59,21 +59,6 @@ class Details(Record):
     dev: str | None = None  # fingerprint of the dev documents that were given
     encoder: str | None = None  # sha256 of the encoder's weights that training started from
     curve: list[Epoch] = Field(default_factory=list)  # one entry per epoch, for methods that train in epochs
-
-
-class UpdateSummary(Record):
-    """What one update did; a model's details list all of its updates."""
-
-    documents: int
-    whole: bool  # whether the model learnt from the documents of training, too
-    new_labels: int
-    retired_labels: int
-
-
-class UpdatableDetails(Details):
-    """What a model that can be updated stores beside settings and arrays."""
-
-    retired: list[str] = Field(default_factory=list)  # ids of labels never to be ranked again
 
 
 D = TypeVar("D", bound=Details)
@@ -148,8 +133,10 @@ class FolderWriter:
         """Write dense weights as <name>.safetensors."""
         from safetensors.numpy import save
 
+        names = sorted(tensors)
+        arrays = [np.ascontiguousarray(tensors[key]) for key in names]
         with self._open(f"{name}.safetensors") as file:
-            file.write(save({key: np.ascontiguousarray(value) for key, value in sorted(tensors.items())}))
+            file.write(save(dict(zip(names, arrays, strict=True))))
 
     def text(self, name: str, content: str) -> None:
         """Write a text file."""
@@ -161,12 +148,9 @@ class FolderWriter:
         with self._open(_LABELS) as file:
             encode = json.JSONEncoder(ensure_ascii=False).encode
             for concept, count in zip(labels.concepts(), labels.counts.tolist(), strict=True):
-                line: dict[str, Any] = {}
-                for key, value in vars(concept).items():
-                    if value and key != "id":
-                        line[key] = value
-                line["label"], line["count"] = concept.id, count
-                file.write(f"{encode(line)}\n".encode())
+                line = [(key, value) for key, value in vars(concept).items() if value and key != "id"]
+                line += [("label", concept.id), ("count", count)]
+                file.write(f"{encode(dict(line))}\n".encode())
 
     def manifest(self, manifest: Manifest[Details]) -> None:
         """Write `model.json`, last of all: a folder without it is no model."""
@@ -326,11 +310,17 @@ class FolderReader:
         """Say whether this folder holds the model of a manifest."""
         return self._raw == manifest.to_json()
 
-    def open(self, config: type[C], details: type[D]) -> tuple[Manifest[D], C, LabelSet]:
-        """Read what every method reads first; `config` and `details` are the method's own types."""
+    def open(
+        self, config: type[C], details: type[D], older: Mapping[str, Any] | None = None
+    ) -> tuple[Manifest[D], C, LabelSet]:
+        """Read what every method reads first; `config` and `details` are the method's own types.
+
+        older: values of settings that models of older versions do not store, where these differ from the defaults.
+        """
         try:
             checked = details.model_validate(self._raw["details"])
-            settings = config.model_validate(self._raw["config"])
+            stored = self._raw["config"]
+            settings = config.model_validate(stored if older is None else merge(older, stored))
         except ValidationError as error:
             place = ".".join(map(str, error.errors()[0]["loc"]))
             raise ModelError(

@@ -1,13 +1,19 @@
-"""Updatable: what only some methods can do. Ask with `isinstance`; every method is a `Method` too."""
+"""Updatable: what only some methods can do, and what their models store about it.
+
+Ask with `isinstance`; every method is a `Method` too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Protocol, TypeVar, runtime_checkable
 
+from pydantic import Field
+
 from xmtc.core.corpus import Corpus
 from xmtc.core.model import Model
 from xmtc.core.progress import SILENT, Progress
+from xmtc.core.storage import Details, Record
 
 M = TypeVar("M", bound=Model)
 
@@ -28,3 +34,24 @@ class Updatable(Protocol[M]):
     ) -> M:
         """Return an updated copy of a model; see `xmtc.update` for the arguments."""
         ...
+
+
+class UpdateSummary(Record):
+    """What one update did; a model's details list all of its updates."""
+
+    documents: int
+    whole: bool  # whether the model learnt from the documents of training, too
+    new_labels: int
+    retired_labels: int
+    # of methods that train trees:
+    new_clusters: int | None = None
+    refitted_nodes: int | None = None
+    waiting_nodes: int | None = None  # changed nodes that the budget left as they were
+    nodes: int | None = None
+
+
+class UpdatableDetails(Details):
+    """What a model that can be updated stores beside settings and arrays."""
+
+    retired: list[str] = Field(default_factory=list)  # ids of labels never to be ranked again
+    updates: list[UpdateSummary] = Field(default_factory=list)

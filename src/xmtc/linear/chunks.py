@@ -105,7 +105,9 @@ class LinearTree:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the array fields by name, for storage."""
-        return dict(field for field in vars(self).items() if isinstance(field[1], np.ndarray))
+        arrays = dict(vars(self))
+        del arrays["shape"]  # all other fields are arrays
+        return arrays
 
     @classmethod
     def restore(cls, arrays: Mapping[str, Any], shape: TreeShape) -> LinearTree:

@@ -52,13 +52,6 @@ class Batch:
 
 
 @dataclass(frozen=True, eq=False)
-class WindowedBatch(Batch):
-    """Documents in windows: those of document i are the rows window_starts[i] to window_starts[i + 1] of `ids`."""
-
-    window_starts: Tensor  # (B + 1,)
-
-
-@dataclass(frozen=True, eq=False)
 class Inputs:
     """What a network is fed of many documents: their tokens, padded as its encoder wants them.
 
@@ -91,6 +84,8 @@ class Inputs:
         parts = [torch.from_numpy(part) for part in (ids, mask, rows, positives, starts)]
         if size is None:
             return Batch(*parts)
+        from xmtc.neural.window_pool import WindowedBatch
+
         window_starts = np.cumsum([0, *(-(-len(tokens) // size) for tokens in documents)])
         return WindowedBatch(*[*parts, torch.from_numpy(window_starts)])
 
@@ -117,8 +112,3 @@ def order_batches(
         members = members[np.argsort(lengths[members], kind="stable")]
         batches += [members[i : i + batch_size] for i in range(0, len(members), batch_size)]
     return [batches[i] for i in random.permutation(len(batches))]
-
-
-def share(batch: NDArray[np.int64], rank: int, world: int) -> NDArray[np.int64]:
-    """Return one rank's documents of a global batch."""
-    return batch[rank::world]

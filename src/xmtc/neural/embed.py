@@ -30,7 +30,7 @@ from xmtc.neural.encoder import (
 )
 from xmtc.neural.model import load_weights
 from xmtc.neural.network import Predictive
-from xmtc.neural.pooling import masked_mean
+from xmtc.neural.pooling import pool_text
 from xmtc.neural.predictor import rank_inputs
 
 
@@ -166,7 +166,7 @@ class _Mean(Embedder):
         self.training = encoder.training  # the predictor leaves all as it was
 
     def embed(self, batch: Batch) -> Tensor:
-        return masked_mean(self.encoder(batch.ids, batch.mask))
+        return pool_text(self.encoder(batch.ids, batch.mask), [("mean", -1)])
 
     def rank_vectors(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
         nothing = vectors.new_zeros((len(vectors), 0))

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from xmtc.core.errors import ConfigError, ModelError
 from xmtc.neural.dropout import replace_dropout
 from xmtc.neural.encoder_config import EncoderConfig as EncoderConfig  # the settings of `load_encoder`
-from xmtc.neural.encoder_config import WindowedEncoderConfig as WindowedEncoderConfig
+from xmtc.neural.encoder_config import PooledEncoderConfig as PooledEncoderConfig
 from xmtc.neural.resolve import resolve
 from xmtc.neural.windows import Choice, cut_windows
 
@@ -182,7 +182,8 @@ def save_encoder(encoder: Encoder, tokenizer: Tokenizer, folder: Path) -> None:
         tokenizer.inner.backend_tokenizer.no_padding()
     tokenizer.inner.save_pretrained(folder)
     encoder.network.config.to_json_file(folder / "config.json", use_diff=False)
-    layout = {name: value for name, value in asdict(encoder.layout).items() if name != "window"}  # is a setting
+    layout = asdict(encoder.layout)
+    del layout["window"]  # is a setting
     (folder / "layout.json").write_text(json.dumps(layout, sort_keys=True) + "\n")
 
 
@@ -202,7 +203,7 @@ def restore_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, Token
 
 def _assemble(network: Any, inner: Any, layout: TokenLayout, config: EncoderConfig) -> tuple[Encoder, Tokenizer]:
     """Encoder and tokenizer, agreed on the windows of the settings."""
-    if not isinstance(config, WindowedEncoderConfig) or config.windows == 1:
+    if not isinstance(config, PooledEncoderConfig) or config.windows == 1:
         return Encoder(network, layout), Tokenizer(inner, config.max_length)
     tokenizer = Tokenizer(inner, config.max_length, config.windows, config.window_choice)
     return Encoder(network, replace(layout, window=config.max_length)), tokenizer

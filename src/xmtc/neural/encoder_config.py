@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+import re
+from typing import Any
+
+from pydantic import Field, field_validator, model_validator
 
 from xmtc.core.config import Settings
+from xmtc.core.errors import ConfigError
 from xmtc.neural.windows import Choice, Joining
+
+_PART = re.compile(r"(cls|mean)([1-9]\d*)?|default")
 
 
 class EncoderConfig(Settings):
@@ -20,11 +26,41 @@ class EncoderConfig(Settings):
     lowercase: bool = Field(False, description="lower-case texts even for encoders that know capitals")
 
 
-class WindowedEncoderConfig(EncoderConfig):
-    """The encoder, and how it reads texts that are longer than its window of max_length tokens."""
+class PooledEncoderConfig(EncoderConfig):
+    """The encoder, how it reads texts longer than a window of max_length tokens, and what a text's vector takes."""
 
     windows: int = Field(1, ge=1, description="windows of max_length tokens that are read of a long text, at most")
     window_choice: Choice = Field(
         "first", description="which: the first ones, half of them from the end (ends), or evenly spread ones"
     )
     window_pool: Joining = Field("mean", description="how their vectors become the text's: mean, max or attention")
+    pool: str | None = Field(
+        None,
+        description="the text's vector: parts joined by +, each cls or mean (of the last layer), clsN or meanN (of the "
+        "last N layers), or default, the method's own; such as mean5+cls. None: default",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _convert_old_keys(cls, given: Any) -> Any:
+        """Turn `mean` and `cls_layers` into `pool`: models saved before there was a pool have these, and must load."""
+        if not isinstance(given, dict) or not {"mean", "cls_layers"} & given.keys():
+            return given
+        new = {key: value for key, value in given.items() if key not in ("mean", "cls_layers")}
+        if new.get("pool") is not None:
+            raise ConfigError("encoder.mean and encoder.cls_layers are older words for encoder.pool: set only that")
+        n_cls, mean = given.get("cls_layers"), given.get("mean")
+        if n_cls is not None or mean:
+            new["pool"] = ("default" if n_cls is None else f"cls{n_cls}") + ("+mean" if mean else "")
+        return new
+
+    @field_validator("pool")
+    @classmethod
+    def _check_parts(cls, pool: str | None) -> str | None:
+        for part in [] if pool is None else pool.split("+"):
+            if _PART.fullmatch(part) is None:
+                raise ConfigError(
+                    f"encoder.pool = {pool}: {part!r} is not a part of a pool; join cls, mean, clsN, meanN (the last N "
+                    "layers) or default by +, such as mean5+cls"
+                )
+        return pool

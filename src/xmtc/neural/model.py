@@ -71,7 +71,9 @@ class NeuralModel(DisplayedModel, Generic[N]):
         """Write the model folder, whole or not at all."""
         with write_folder(folder, overwrite=overwrite) as out:
             out.labels(self.labels)
-            out.tensors("network", {name: t.detach().cpu().numpy() for name, t in self.network.state_dict().items()})
+            state = self.network.state_dict()
+            arrays = [weight.detach().cpu().numpy() for weight in state.values()]
+            out.tensors("network", dict(zip(state, arrays, strict=True)))
             self.save_reader(out)
             out.manifest(self.manifest)
 

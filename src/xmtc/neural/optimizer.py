@@ -32,9 +32,10 @@ class Group:
     row_sparse: bool = False  # a label table whose gradient touches few rows
 
 
-def group_by_decay(modules: Iterable[nn.Module], rate: float, decay: float) -> list[Group]:
-    """What is trained of some modules, as groups: decay on all but biases and norms."""
-    named = [(name, p) for module in modules for name, p in module.named_parameters() if p.requires_grad]
+def group_by_decay(modules: Iterable[nn.Module | None], rate: float, decay: float) -> list[Group]:
+    """What is trained of some modules, as groups: decay on all but biases and norms. None: a part that is not there."""
+    there = [module for module in modules if module is not None]
+    named = [(name, p) for module in there for name, p in module.named_parameters() if p.requires_grad]
     # XLNet has biases of two dimensions; norms have one in every family, whatever their name
     decays = [p.ndim > 1 and not name.endswith("bias") for name, p in named]
     groups = []

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from xmtc.core.corpus import Corpus
-from xmtc.neural.encoder_config import EncoderConfig, WindowedEncoderConfig
+from xmtc.neural.encoder_config import EncoderConfig, PooledEncoderConfig
 from xmtc.neural.plan import describe_duration, training_speed
 from xmtc.neural.resolve import resolve
 from xmtc.neural.trainer import TrainConfig
@@ -30,7 +30,7 @@ def outline_training(encoder: EncoderConfig, train: TrainConfig, corpus: Corpus)
     sizes = _read_sizes(resolve(encoder.name))
     n_layers = min(encoder.layers or sizes["layers"], sizes["layers"])
     body = n_layers * (4 * sizes["width"] ** 2 + 2 * sizes["width"] * sizes["inner"])  # attention, and feed-forward
-    windows = encoder.windows if isinstance(encoder, WindowedEncoderConfig) else 1
+    windows = encoder.windows if isinstance(encoder, PooledEncoderConfig) else 1
     tokens = _mean_tokens(corpus, encoder.max_length * windows)
     seconds = 6.0 * body * tokens * len(corpus) * train.epochs / training_speed(train.precision)
     return (

@@ -17,12 +17,13 @@ from xmtc.core.outlined import Pace
 from xmtc.core.texts import Texts
 from xmtc.features.tokens import tokenize
 from xmtc.neural.batches import Batch, Inputs
-from xmtc.neural.encoder import Encoder, EncoderConfig, WindowedEncoderConfig, load_encoder
+from xmtc.neural.encoder import Encoder, EncoderConfig, PooledEncoderConfig, load_encoder
 from xmtc.neural.heads import FlatHead
 from xmtc.neural.optimizer import build_optimizers, group_by_decay
 from xmtc.neural.plan import HeadSize, plan_training
-from xmtc.neural.pooling import PooledEncoderConfig, WindowPool, pool_text, read_pool
+from xmtc.neural.pooling import pool_text, read_pool
 from xmtc.neural.trainer import TrainConfig
+from xmtc.neural.window_pool import WindowPool
 
 _STEPS = 4  # timed, after one that is not
 _MOST_LABELS = 100_000  # more are ranked by clusters, and a step meets few of them
@@ -61,13 +62,12 @@ class _Network(nn.Module):
         pooled = config if isinstance(config, PooledEncoderConfig) else PooledEncoderConfig()
         pool = read_pool(pooled, encoder, default=f"cls{min(5, encoder.n_layers)}")
         self.parts = pool.parts
-        n_windows = config.windows if isinstance(config, WindowedEncoderConfig) else 1
-        self.windows = WindowPool(pool.width, n_windows, "mean")
+        self.windows = WindowPool(pool.width, "mean") if pooled.windows > 1 else None
         self.head = FlatHead(pool.width, n_labels, 0.0)
 
     def forward(self, batch: Batch) -> Tensor:
-        text: Tensor = self.windows(pool_text(self.encoder(batch.ids, batch.mask), self.parts), batch)
-        return text
+        text = pool_text(self.encoder(batch.ids, batch.mask), self.parts)
+        return text if self.windows is None else self.windows(text, batch)
 
 
 def _time(network: _Network, batches: list[Batch]) -> tuple[float, float]:

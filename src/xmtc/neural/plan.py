@@ -47,13 +47,9 @@ class Plan:
     activations: int  # bytes, during a step
     gradients: int  # bytes, during a step, with copies of the weights in half precision
     saving: int  # bytes, while a checkpoint is written
+    memory: int  # bytes at the peak: a step's gradients are gone when a checkpoint is written
     seconds: float
     head_advice: str
-
-    @property
-    def memory(self) -> int:
-        """Bytes at the peak: a step's gradients are gone when a checkpoint is written."""
-        return self.encoder + self.head + max(self.activations + self.gradients, self.saving)
 
     def announce(self, progress: Progress) -> None:
         """Report the plan in one line; raise ConfigError, with what to change, if memory does not suffice."""
@@ -99,13 +95,19 @@ def plan_training(
     copies = _HALF * (n_encoders * (body - words.numel()) + head.dense) if mixed else 0
     work = (6.0 * (body - words.numel()) - 4.0 * fixed) * float(lengths.sum()) * n_encoders
     work += 6.0 * n_documents * (head.dense + head.activations)
+    held_by_encoder = n_encoders * (each * body - 2 * _FLOAT * frozen)
+    held_by_head = each * (head.dense + head.table)
+    gradients = _FLOAT * trained + copies
+    saving = 2 * _FLOAT * (trained + head.table)  # the moments, as bytes
+    activations = in_memory * (longest * a_token + _FLOAT * head.activations)
     return Plan(
         parameters=n_encoders * body + head.dense + head.table,
-        encoder=n_encoders * (each * body - 2 * _FLOAT * frozen),
-        head=each * (head.dense + head.table),
-        gradients=_FLOAT * trained + copies,
-        saving=2 * _FLOAT * (trained + head.table),  # the moments, as bytes
-        activations=in_memory * (longest * a_token + _FLOAT * head.activations),
+        encoder=held_by_encoder,
+        head=held_by_head,
+        gradients=gradients,
+        saving=saving,
+        activations=activations,
+        memory=held_by_encoder + held_by_head + max(activations + gradients, saving),
         seconds=config.epochs * work / training_speed(config.precision),
         head_advice=head.advice,
     )
@@ -124,8 +126,11 @@ def available_memory() -> int:
     return free
 
 
-def _operations_per_second(precision: Precision) -> float:
-    """Speed of a matrix product here; the best of several, so that a busy moment does not count."""
+def training_speed(precision: Precision) -> float:
+    """Return the operations per second that a training step reaches here, as a share of a matrix product's.
+
+    The product is the fastest of several, so that a busy moment does not count.
+    """
     side = 512
     kind = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
     one = torch.ones(side, side, dtype=kind, device="cuda" if torch.cuda.is_available() else "cpu")
@@ -134,12 +139,7 @@ def _operations_per_second(precision: Precision) -> float:
         started = time.perf_counter()
         float((one @ one)[0, 0])  # asking for a number waits for the GPU
         best = min(best, time.perf_counter() - started)
-    return 2 * side**3 / best
-
-
-def training_speed(precision: Precision) -> float:
-    """Return the operations per second that a training step reaches here."""
-    return _EFFICIENCY * _operations_per_second(precision)
+    return _EFFICIENCY * 2 * side**3 / best
 
 
 def describe_duration(seconds: float) -> str:

@@ -2,62 +2,22 @@
 
 A pool is written as parts joined by "+", each one [CLS] or the mean over the tokens: `cls` and `mean` of the last
 layer, `cls5` and `mean5` of the last five layers, the last first, side by side. Knows no method: each has a default.
-Where a text is read in several windows, `WindowPool` makes one vector of theirs.
+Where a text is read in several windows, `window_pool.py` makes one vector of theirs.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field, field_validator, model_validator
-from torch import Tensor, nn
+from torch import Tensor
 
 from xmtc.core.errors import ConfigError
-from xmtc.neural.batches import Batch, WindowedBatch
-from xmtc.neural.encoder import Encoded, Encoder, WindowedEncoderConfig
-from xmtc.neural.windows import Joining
+from xmtc.neural.encoder import Encoded, Encoder, PooledEncoderConfig
 
 Kind = Literal["cls", "mean"]
-_PART = re.compile(r"(cls|mean)([1-9]\d*)?|default")
-
-
-class PooledEncoderConfig(WindowedEncoderConfig):
-    """The encoder, and what a text's vector takes from it."""
-
-    pool: str | None = Field(
-        None,
-        description="the text's vector: parts joined by +, each cls or mean (of the last layer), clsN or meanN (of the "
-        "last N layers), or default, the method's own; such as mean5+cls. None: default",
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _convert_old_keys(cls, given: Any) -> Any:
-        """Turn `mean` and `cls_layers` into `pool`: models saved before there was a pool have these, and must load."""
-        if not isinstance(given, dict) or not {"mean", "cls_layers"} & given.keys():
-            return given
-        new = {key: value for key, value in given.items() if key not in ("mean", "cls_layers")}
-        if new.get("pool") is not None:
-            raise ConfigError("encoder.mean and encoder.cls_layers are older words for encoder.pool: set only that")
-        n_cls, mean = given.get("cls_layers"), given.get("mean")
-        if n_cls is not None or mean:
-            new["pool"] = ("default" if n_cls is None else f"cls{n_cls}") + ("+mean" if mean else "")
-        return new
-
-    @field_validator("pool")
-    @classmethod
-    def _check_parts(cls, pool: str | None) -> str | None:
-        for part in [] if pool is None else pool.split("+"):
-            if _PART.fullmatch(part) is None:
-                raise ConfigError(
-                    f"encoder.pool = {pool}: {part!r} is not a part of a pool; join cls, mean, clsN, meanN (the last N "
-                    "layers) or default by +, such as mean5+cls"
-                )
-        return pool
 
 
 @dataclass(frozen=True)
@@ -93,44 +53,12 @@ def read_pool(config: PooledEncoderConfig, encoder: Encoder, default: str) -> Po
 def pool_text(encoded: Encoded, parts: Iterable[tuple[Kind, int]] = (("cls", -1),)) -> Tensor:
     """Concatenate [CLS] or the mean over the tokens, part by part of (kind, layer): (B, n·d)."""
     rows = torch.arange(len(encoded.cls), device=encoded.cls.device)
-    vectors = [
-        encoded.states[layer][rows, encoded.cls] if kind == "cls" else masked_mean(encoded, layer)
-        for kind, layer in parts
-    ]
+    vectors = []
+    for kind, layer in parts:
+        states = encoded.states[layer]
+        if kind == "cls":
+            vectors.append(states[rows, encoded.cls])
+        else:
+            real = encoded.mask.unsqueeze(2).to(states.dtype)  # (B, T, 1)
+            vectors.append((states * real).sum(1) / real.sum(1).clamp(min=1))
     return torch.cat(vectors, dim=1)
-
-
-def masked_mean(encoded: Encoded, layer: int = -1) -> Tensor:
-    """Return the mean of a layer over the real tokens: (B, d)."""
-    weights = encoded.mask.unsqueeze(2).to(encoded.states[layer].dtype)  # (B, T, 1)
-    return (encoded.states[layer] * weights).sum(1) / weights.sum(1).clamp(min=1)
-
-
-class WindowPool(nn.Module):
-    """One vector per text from the vectors of its windows: their mean, the largest of each number, or by attention.
-
-    Attention weighs the windows of a text by a softmax over a·v; a is learnt and starts at 0, which is their mean.
-    """
-
-    def __init__(self, width: int, windows: int, joining: Joining) -> None:
-        super().__init__()
-        self.joining = joining
-        self.attention: nn.Parameter | None = None
-        if windows > 1 and joining == "attention":
-            self.attention = nn.Parameter(torch.zeros(width))
-
-    def forward(self, vectors: Tensor, batch: Batch) -> Tensor:
-        """(windows of all texts, width) → (B, width); each text's windows alone count, whatever its neighbours have."""
-        if not isinstance(batch, WindowedBatch):
-            return vectors
-        counts = batch.window_starts.diff()
-        places = torch.arange(int(counts.max()), device=vectors.device)
-        real = places < counts.unsqueeze(1)  # (B, most windows)
-        spread = vectors.new_zeros(*real.shape, vectors.shape[1])
-        spread[real] = vectors  # row by row: texts in order, and their windows
-        if self.joining == "max":
-            return spread.masked_fill(~real.unsqueeze(2), -torch.inf).amax(1)
-        if self.attention is None:
-            return spread.sum(1) / counts.unsqueeze(1)
-        scores = (spread @ self.attention.to(spread.dtype)).masked_fill(~real, -torch.inf)
-        return (scores.softmax(1).unsqueeze(2) * spread).sum(1)

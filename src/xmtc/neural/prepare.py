@@ -30,9 +30,7 @@ from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, load_encoder
 from xmtc.neural.network import Trainable
 from xmtc.neural.optimizer import Group, Plateau
 from xmtc.neural.plan import HeadSize, plan_training
-from xmtc.neural.pooling import Kind
 from xmtc.neural.resolve import digest_weights
-from xmtc.neural.spread import warn_if_alike
 from xmtc.neural.trainer import Score, TrainConfig, TrainingData, fit
 
 
@@ -79,10 +77,6 @@ class Prepared(Generic[C]):
         """Report what training will take; raise ConfigError if it cannot fit."""
         lengths = self.data.inputs.tokens.lengths
         plan_training(self.encoder, n_encoders, head, lengths, self.config.train).announce(self.progress)
-
-    def check_vectors(self, parts: Sequence[tuple[Kind, int]], what: str = "the text's") -> None:
-        """Warn where the vector that these parts of the encoder make hardly differs between documents."""
-        warn_if_alike(self.encoder, self.data.inputs, parts, self.progress, what)
 
     def fit(
         self,

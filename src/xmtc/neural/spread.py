@@ -55,7 +55,8 @@ def _embed(encoder: Encoder, inputs: Inputs, parts: Sequence[tuple[Kind, int]]) 
     """Vectors of some of the documents, all different, evenly spread; None where there are too few to tell."""
     tokens = inputs.tokens
     wanted = np.unique(np.linspace(0, len(tokens) - 1, min(_DOCUMENTS, len(tokens))).astype(int))
-    rows = list({tokens[row].tobytes(): row for row in wanted.tolist()}.values())
+    contents = [tokens[row].tobytes() for row in wanted.tolist()]
+    rows = list(dict(zip(contents, wanted.tolist(), strict=True)).values())
     rows = rows[: max(_FEWEST, _TOKENS // max(1, int(tokens.lengths[rows].max(initial=1))))]
     rows.sort(key=lambda row: len(tokens[row]))
     if len(rows) < _FEWEST:

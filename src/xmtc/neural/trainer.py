@@ -29,7 +29,7 @@ from xmtc.core.label_names import NamesConfig
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Epoch
-from xmtc.neural.batches import Inputs, order_batches, share
+from xmtc.neural.batches import Inputs, order_batches
 from xmtc.neural.checkpoint import Checkpoints, RunLog
 from xmtc.neural.devices import LossOnly, Precision, build_accelerator
 from xmtc.neural.network import Trainable
@@ -233,7 +233,7 @@ class _Run:
             group["lr"] = rate * scale
         # dropout is a function of (seed, step, rank): a resumed run draws what it would have drawn
         torch.manual_seed(((self.seed * 1_000_003 + self.state.step) * 1_009 + rank) % 2**63)
-        mine = share(batch, rank, world)
+        mine = batch[rank::world]
         parts = np.array_split(mine, max(1, min(config.accumulate, len(mine))))
         # DDP averages gradients over the ranks, and we want their sum divided by the count over all ranks and parts
         totals = torch.zeros(2, device=accelerator.device)  # loss and count
@@ -313,8 +313,10 @@ class _Run:
         scaler = self.accelerator.scaler
         self.state.scaler = None if scaler is None else scaler.state_dict()
         self.state.averaged, self.state.seconds = self.average.count, time.monotonic() - self.began
-        extra = {f"average.{name}": value for name, value in self.average.mean.items()}
-        extra |= {f"best.{name}": value for name, value in (self.best or {}).items()}
+        extra: dict[str, Tensor] = {}
+        for kind, weights in (("average", self.average.mean), ("best", self.best or {})):
+            for name, value in weights.items():
+                extra[f"{kind}.{name}"] = value
         state = {**vars(self.state), "curve": [entry.to_json() for entry in self.state.curve]}
         self.checkpoints.save(self.state.step, self.network, self.optimizers, extra, state)
 

@@ -1,7 +1,7 @@
 """Windows: which tokens of a long text are read, in parts that an encoder reads one by one.
 
 All windows of a text but the last are full, so that the tokens of a text, one window after another, can be cut apart by
-their length alone. `pooling.WindowPool` makes one vector of the windows' vectors.
+their length alone. `window_pool.WindowPool` makes one vector of the windows' vectors.
 """
 
 from __future__ import annotations

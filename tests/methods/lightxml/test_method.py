@@ -416,6 +416,12 @@ def test_an_interrupted_run_with_windows_ends_with_the_same_bytes(encoders, tmp_
         assert (tmp_path / "again" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
 
 
+def test_one_window_has_nothing_to_join(encoders):
+    one, _, _ = network_and_batch(settings(encoders, encoder={"window_pool": "attention"}))
+    two, _, _ = network_and_batch(settings(encoders, encoder={"window_pool": "attention", "windows": 2}))
+    assert two.state_dict().keys() - one.state_dict().keys() == {"windows.attention"}
+
+
 def test_a_folder_with_older_settings_loads(encoders, tmp_path):
     """Before `encoder.pool`, folders said `mean` and `cls_layers`."""
     model = xmtc.train(small_corpus(), "lightxml", settings(encoders, encoder={"pool": "cls2+mean"}))

@@ -26,7 +26,7 @@ from xmtc.methods.xbert.matching import transform_scores
 from xmtc.methods.xbert.xttention import Xttention, XttentionConfig
 from xmtc.neural.batches import Inputs
 from xmtc.neural.encoder import load_encoder
-from xmtc.neural.pooling import PooledEncoderConfig
+from xmtc.neural.encoder_config import PooledEncoderConfig
 from xmtc.neural.trainer import TrainConfig
 
 TARGETS = sp.csr_matrix(

@@ -183,19 +183,11 @@ def _document_parts(
     weight = np.where(hits, weights[ranking.labels], 0.0)
     ideal_weight = _best_weights(truth, weights, width)
     ideal_hits = np.arange(width) < sizes[:, None]
-    places = {
-        "right": hits,
-        "weight": weight,
-        "ideal_weight": ideal_weight,
-        "dcg": hits * discount,
-        "ideal_dcg": ideal_hits * discount,
-        "weighted_dcg": weight * discount,
-        "ideal_weighted_dcg": ideal_weight * discount,
-    }
-    totals = {name: np.cumsum(part, axis=1) for name, part in places.items()}
+    discounted = (hits * discount, ideal_hits * discount, weight * discount, ideal_weight * discount)
+    totals = [np.cumsum(part, axis=1) for part in (hits, weight, ideal_weight, *discounted)]  # in the order of Top's
     gains, bases = list[NDArray](), list[NDArray]()
     for k in ks:
-        top = Top(k, hits[:, :k], sizes, **{name: total[:, k - 1] for name, total in totals.items()})
+        top = Top(k, hits[:, :k], sizes, *(total[:, k - 1] for total in totals))
         for metric in metrics_of(DocumentMetric):
             gain, base = metric.contribution(top)
             gains.append(gain)

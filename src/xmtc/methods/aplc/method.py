@@ -24,15 +24,17 @@ from xmtc.core.storage import Details, FolderReader
 from xmtc.methods.aplc.head import AplcHead, count_parameters, tail_widths
 from xmtc.neural.batches import Batch
 from xmtc.neural.dropout import Dropout
-from xmtc.neural.encoder import Encoder, restore_encoder
+from xmtc.neural.encoder import Encoder, PooledEncoderConfig, restore_encoder
 from xmtc.neural.heads import InitialBias
 from xmtc.neural.model import NeuralModel, load_weights, read_partition
 from xmtc.neural.network import Network
 from xmtc.neural.optimizer import Group, Schedule, group_by_decay
 from xmtc.neural.plan import HeadSize
-from xmtc.neural.pooling import Pool, PooledEncoderConfig, WindowPool, pool_text, read_pool
+from xmtc.neural.pooling import Pool, pool_text, read_pool
 from xmtc.neural.prepare import NeuralConfig, prepare
+from xmtc.neural.spread import warn_if_alike
 from xmtc.neural.trainer import TrainConfig
+from xmtc.neural.window_pool import WindowPool
 
 NAME = "aplc"
 
@@ -99,7 +101,8 @@ class AplcNetwork(Network):
         head = config.head
         self.encoder = encoder
         self.pool = _pool(encoder, config)
-        self.windows = WindowPool(self.pool.width, config.encoder.windows, config.encoder.window_pool)
+        joining = config.encoder.window_pool
+        self.windows = WindowPool(self.pool.width, joining) if config.encoder.windows > 1 else None
         self.hidden = nn.Linear(self.pool.width, _hidden_width(encoder, config))
         nn.init.normal_(self.hidden.weight, std=0.02)
         nn.init.zeros_(self.hidden.bias)
@@ -124,7 +127,9 @@ class AplcNetwork(Network):
     def _hidden(self, batch: Batch) -> Tensor:
         """(B, d_h): the hidden layer's view of the texts (sections 3.1 and 3.2)."""
         text = pool_text(self.encoder(batch.ids, batch.mask), self.pool.parts)
-        hidden: Tensor = self.dropout(self.hidden(self.windows(text, batch)).tanh())
+        if self.windows is not None:
+            text = self.windows(text, batch)
+        hidden: Tensor = self.dropout(self.hidden(text).tanh())
         return hidden
 
 
@@ -152,7 +157,7 @@ class AplcMethod(Method[AplcConfig]):
         network = AplcNetwork(ready.encoder, config, bands)
         if config.head.initial_bias == "prior":
             network.head.set_prior(ready.data.Y)
-        ready.check_vectors(network.pool.parts)
+        warn_if_alike(ready.encoder, ready.data.inputs, network.pool.parts, progress)
         curve = ready.fit(network, groups(network, config), partial)
         manifest = ready.describe(AplcDetails, bands=sizes, curve=curve)
         return NeuralModel(manifest, ready.labels, network, ready.tokenizer)

@@ -16,9 +16,9 @@ from xmtc.core.method import Method
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader, Manifest
 from xmtc.core.texts import Texts
-from xmtc.core.updatable import Updatable
+from xmtc.core.updatable import Updatable, UpdatableDetails
 from xmtc.features.tfidf import fit_tfidf
-from xmtc.methods.knn.model import NAME, KnnConfig, KnnDetails, KnnModel
+from xmtc.methods.knn.model import NAME, KnnConfig, KnnModel
 from xmtc.methods.knn.pool import Pool, Reader, Vectors
 
 
@@ -47,7 +47,7 @@ class KnnMethod(Method[KnnConfig], Updatable[KnnModel]):
         if len(rows) < len(corpus):  # a document without labels has no vote
             vectors, Y, ids = vectors.take(rows), Y[rows], ids.take(rows)
         pool = Pool.build(vectors, config.neighbours.share, config.neighbours.approximate, progress)
-        manifest = Manifest.describe(NAME, config, corpus, seed, KnnDetails(features=reader.n_features))
+        manifest = Manifest.describe(NAME, config, corpus, seed, UpdatableDetails(features=reader.n_features))
         return KnnModel(manifest, config, corpus.labels, ids, Y, pool, reader)
 
     def load(self, reader: FolderReader) -> KnnModel:

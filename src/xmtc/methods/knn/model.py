@@ -28,8 +28,9 @@ from xmtc.core.model import DisplayedModel, Documents, check_k
 from xmtc.core.parallel import blocks
 from xmtc.core.propensity import Propensity
 from xmtc.core.ranking import Ranking
-from xmtc.core.storage import FolderReader, Manifest, UpdatableDetails, UpdateSummary, write_folder
+from xmtc.core.storage import FolderReader, Manifest, write_folder
 from xmtc.core.texts import Texts
+from xmtc.core.updatable import UpdatableDetails
 from xmtc.features.neighbours import Approximate, Neighbours
 from xmtc.features.tfidf import TfidfConfig, word_shares
 from xmtc.methods.knn.pool import Kind, Pool, Reader
@@ -71,17 +72,11 @@ class KnnConfig(Settings):
     propensity: Propensity = Field(default_factory=Propensity)  # of the data set, for PSP@k
 
 
-class KnnDetails(UpdatableDetails):
-    """What a knn model stores beside settings and arrays."""
-
-    updates: list[UpdateSummary] = Field(default_factory=list)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class KnnModel(DisplayedModel):
     """A trained knn model; see `xmtc.core.model.Model`."""
 
-    manifest: Manifest[KnnDetails]
+    manifest: Manifest[UpdatableDetails]
     config: KnnConfig
     labels: LabelSet
     ids: Texts  # of the documents that vote
@@ -144,7 +139,7 @@ class KnnModel(DisplayedModel):
     @classmethod
     def load(cls, reader: FolderReader) -> KnnModel:
         """Rebuild a model from its folder; vectors stay on disk, mapped into memory."""
-        manifest, config, labels = reader.open(KnnConfig, KnnDetails)
+        manifest, config, labels = reader.open(KnnConfig, UpdatableDetails)
         documents = reader.arrays("documents")
         given, offsets = documents["labels"], documents["label_offsets"]
         shape = (len(offsets) - 1, labels.n_labels)

@@ -22,8 +22,8 @@ from xmtc.core.revision import (
     revise_all,
     unnamed,
 )
-from xmtc.core.storage import UpdateSummary
-from xmtc.methods.knn.model import KnnDetails, KnnModel
+from xmtc.core.updatable import UpdatableDetails, UpdateSummary
+from xmtc.methods.knn.model import KnnModel
 from xmtc.methods.knn.pool import Vectors
 
 
@@ -73,7 +73,7 @@ def update_model(
         n_labels=revision.labels.n_labels,
         n_documents=n_documents,
         data=before.data if corpus is None else fingerprint(corpus, None if whole else before.data),
-        details=KnnDetails(
+        details=UpdatableDetails(
             features=before.details.features,
             retired=list(revision.retired),
             updates=[*before.details.updates, done],

@@ -25,19 +25,21 @@ from xmtc.features.label_clusters import LabelClusterConfig, cluster_labels
 from xmtc.features.tfidf import TfidfConfig
 from xmtc.neural.batches import Batch
 from xmtc.neural.dropout import Dropout
-from xmtc.neural.encoder import Encoder, restore_encoder
+from xmtc.neural.encoder import Encoder, PooledEncoderConfig, restore_encoder
 from xmtc.neural.heads import FlatHead, InitialBias
 from xmtc.neural.model import NeuralModel, load_weights, read_partition
 from xmtc.neural.network import Network
 from xmtc.neural.optimizer import Group, Schedule, group_by_decay
 from xmtc.neural.plan import HeadSize
-from xmtc.neural.pooling import Pool, PooledEncoderConfig, WindowPool, pool_text, read_pool
+from xmtc.neural.pooling import Pool, pool_text, read_pool
 from xmtc.neural.prepare import NeuralConfig, Prepared, prepare
+from xmtc.neural.spread import warn_if_alike
 from xmtc.neural.trainer import TrainConfig
 
 if TYPE_CHECKING:
     from xmtc.core.partition import Partition
     from xmtc.methods.lightxml.head import ClusterHead
+    from xmtc.neural.window_pool import WindowPool
 
 NAME = "lightxml"
 Stage = Literal["recall", "rank"]
@@ -112,7 +114,11 @@ class LightxmlNetwork(Network):
         self.encoder = encoder
         self.pool = _pool(encoder, config)
         self.width = self.pool.width
-        self.windows = WindowPool(self.width, config.encoder.windows, config.encoder.window_pool)
+        self.windows: WindowPool | None = None
+        if config.encoder.windows > 1:
+            from xmtc.neural.window_pool import WindowPool
+
+            self.windows = WindowPool(self.width, config.encoder.window_pool)
         self.reference = config.reference
         self.dropout = Dropout(config.head.dropout)
         self.stage: Stage | None = None
@@ -195,8 +201,8 @@ class LightxmlNetwork(Network):
         encoded = encoder(batch.ids, batch.mask)
         if self.reference:
             encoded = encoded._replace(cls=batch.mask.int().argmax(1))
-        text: Tensor = self.windows(pool_text(encoded, self.pool.parts), batch)
-        return text
+        text = pool_text(encoded, self.pool.parts)
+        return text if self.windows is None else self.windows(text, batch)
 
 
 class LightxmlMethod(Method[LightxmlConfig]):
@@ -232,7 +238,7 @@ class LightxmlMethod(Method[LightxmlConfig]):
         n_encoders = 2 if large and config.head.negatives == "static-own" else 1
         ready.announce_plan(head_size(config, width, labels.n_labels, partition), n_encoders)
         network = LightxmlNetwork(ready.encoder, config, labels.n_labels, partition)
-        ready.check_vectors(network.pool.parts)
+        warn_if_alike(ready.encoder, ready.data.inputs, network.pool.parts, progress)
         if config.head.initial_bias == "prior" or config.head.label_init == "documents":
             from xmtc.methods.lightxml.start import start_head
 
@@ -301,6 +307,7 @@ def groups(network: LightxmlNetwork, config: LightxmlConfig) -> list[Group]:
     head, rate = network.head, config.rate
     table: list[nn.Parameter] = []
     encoder: nn.Module | None = network.encoder
+    layers: list[nn.Module | None]
     if isinstance(head, FlatHead):
         layers = [head.output, network.windows]
     elif network.stage == "recall":
@@ -310,7 +317,7 @@ def groups(network: LightxmlNetwork, config: LightxmlConfig) -> list[Group]:
         if network.stage == "rank":
             layers = [head.bottleneck]  # windows are joined as recall has learnt to
             encoder = None if network.recaller is None else encoder
-    found = [] if encoder is None else group_by_decay([encoder], rate.encoder, rate.decay)
+    found = group_by_decay([encoder], rate.encoder, rate.decay)
     found += group_by_decay(layers, rate.head, rate.decay)
     if table:
         found.append(Group(table, rate.head, rate.decay, row_sparse=not config.head.dense_table))

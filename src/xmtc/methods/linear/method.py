@@ -22,7 +22,7 @@ from xmtc.features.label_vectors import pifa
 from xmtc.features.tfidf import Tfidf, fit_tfidf
 from xmtc.linear.chunks import LinearTree
 from xmtc.linear.tree import train_tree
-from xmtc.methods.linear.model import NAME, LinearConfig, LinearDetails, LinearModel, StoredConfig
+from xmtc.methods.linear.model import NAME, OLDER, LinearConfig, LinearDetails, LinearModel
 
 
 class LinearMethod(Method[LinearConfig], Updatable[LinearModel]):
@@ -70,7 +70,7 @@ class LinearMethod(Method[LinearConfig], Updatable[LinearModel]):
 
     def load(self, reader: FolderReader) -> LinearModel:
         """Rebuild a model from its folder; weights stay on disk, mapped into memory."""
-        manifest, config, labels = reader.open(StoredConfig, LinearDetails)
+        manifest, config, labels = reader.open(LinearConfig, LinearDetails, OLDER)
         words = reader.arrays("tfidf")
         shapes = manifest.details.trees
         return LinearModel(

@@ -19,7 +19,8 @@ from xmtc.core.labels import LabelSet
 from xmtc.core.model import DisplayedModel, Documents, check_features, check_k, pack_texts
 from xmtc.core.propensity import Propensity
 from xmtc.core.ranking import Ranking
-from xmtc.core.storage import Manifest, UpdatableDetails, UpdateSummary, write_folder
+from xmtc.core.storage import Manifest, write_folder
+from xmtc.core.updatable import UpdatableDetails
 from xmtc.features.clustering import ClusterConfig
 from xmtc.features.tfidf import Tfidf, TfidfConfig
 from xmtc.linear.beam import SearchConfig, join_rankings, search
@@ -31,26 +32,6 @@ if TYPE_CHECKING:
     from xmtc.core.explanation import Explanation
 
 NAME = "linear"
-
-
-class StoredSearchConfig(SearchConfig):
-    """How trees are searched, and their rankings joined."""
-
-    width: int = Field(
-        100, ge=1, description="labels that each of several trees puts forward; more, where more are asked for"
-    )
-
-
-class StoredConfig(Settings):
-    """Settings of a linear model in a folder; one that an older version did not write has the default of its time."""
-
-    tfidf: TfidfConfig = Field(default_factory=TfidfConfig)
-    cluster: ClusterConfig = Field(default_factory=ClusterConfig)
-    tree: TreeConfig = Field(default_factory=TreeConfig)
-    solver: SolverConfig = Field(default_factory=SolverConfig)
-    search: StoredSearchConfig = Field(default_factory=StoredSearchConfig)
-    train: NamesConfig = Field(default_factory=NamesConfig)
-    propensity: Propensity = Field(default_factory=Propensity)  # of the data set, for PSP@k
 
 
 class LinearClusterConfig(ClusterConfig):
@@ -71,36 +52,40 @@ class LinearSolverConfig(SolverConfig):
     prune: float = Field(0.08, ge=0, description="weights smaller than this are dropped")
 
 
-class LinearSearchConfig(StoredSearchConfig):
+class LinearSearchConfig(SearchConfig):
     """Few clusters of each tree, since three trees together miss little; clusters count for less than labels."""
 
     beam: int = Field(5, ge=1, description="clusters kept at every level")
     above: float = Field(0.8, gt=0, le=1, description=SearchConfig.model_fields["above"].description)
-    width: int = Field(10, ge=1, description=StoredSearchConfig.model_fields["width"].description)
+    width: int = Field(
+        10, ge=1, description="labels that each of several trees puts forward; more, where more are asked for"
+    )
 
 
-class LinearConfig(StoredConfig):
+class LinearConfig(Settings):
     """Settings of the linear method."""
 
+    tfidf: TfidfConfig = Field(default_factory=TfidfConfig)
     cluster: LinearClusterConfig = Field(default_factory=LinearClusterConfig)
+    tree: TreeConfig = Field(default_factory=TreeConfig)
     solver: LinearSolverConfig = Field(default_factory=LinearSolverConfig)
     search: LinearSearchConfig = Field(default_factory=LinearSearchConfig)
+    train: NamesConfig = Field(default_factory=NamesConfig)
+    propensity: Propensity = Field(default_factory=Propensity)  # of the data set, for PSP@k
 
 
-class LinearUpdateSummary(UpdateSummary):
-    """What one update did to the trees, too."""
-
-    new_clusters: int
-    refitted_nodes: int
-    waiting_nodes: int  # changed nodes that the budget left as they were
-    nodes: int
+# a setting that an older version did not store has the value of its time, not today's default of the method
+OLDER = {
+    "cluster": ClusterConfig().model_dump(),
+    "solver": SolverConfig().model_dump(),
+    "search": {**SearchConfig().model_dump(), "width": 100},
+}
 
 
 class LinearDetails(UpdatableDetails):
     """What a linear model stores beside settings and arrays."""
 
     trees: list[TreeShape]
-    updates: list[LinearUpdateSummary] = Field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,7 +93,7 @@ class LinearModel(DisplayedModel):
     """A trained linear model; see `xmtc.core.model.Model`."""
 
     manifest: Manifest[LinearDetails]
-    config: StoredConfig
+    config: LinearConfig
     labels: LabelSet
     tfidf: Tfidf | None  # None if trained on features
     trees: tuple[LinearTree, ...]

@@ -38,14 +38,15 @@ from xmtc.methods.mexml.experts import (
 )
 from xmtc.methods.mexml.label_attention import LabelAttention, start_from_names
 from xmtc.neural.batches import Batch
-from xmtc.neural.encoder import Encoded, Encoder, restore_encoder
+from xmtc.neural.encoder import Encoded, Encoder, PooledEncoderConfig, restore_encoder
 from xmtc.neural.heads import InitialBias
 from xmtc.neural.label_start import log_prior
 from xmtc.neural.model import NeuralModel, load_weights, read_partition
 from xmtc.neural.network import Network
 from xmtc.neural.optimizer import Group, group_by_decay
-from xmtc.neural.pooling import Pool, PooledEncoderConfig, read_pool
+from xmtc.neural.pooling import Pool, read_pool
 from xmtc.neural.prepare import NeuralConfig, prepare
+from xmtc.neural.spread import warn_if_alike
 
 NAME = "mexml"
 _DIVERSITY = 0.01  # α of Eq. 10
@@ -280,7 +281,7 @@ class MexmlMethod(Method[MexmlConfig]):
         network = MexmlNetwork(ready.encoder, config, n_labels, partition)
         for name, expert in zip(config.experts, network.experts, strict=True):
             if isinstance(expert, DocumentExpert):
-                ready.check_vectors(expert.parts, f"expert {name}'s")
+                warn_if_alike(ready.encoder, ready.data.inputs, expert.parts, progress, f"expert {name}'s")
         network.counts.copy_(torch.from_numpy(np.bincount(ready.data.Y.indices, minlength=network.n_labels).clip(1)))
         if head.initial_bias == "prior":
             network.set_prior(ready.data.Y, partition)

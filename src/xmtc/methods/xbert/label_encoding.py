@@ -22,12 +22,12 @@ from xmtc.features.label_vectors import pifa
 from xmtc.features.words import load_wordllama
 from xmtc.methods.xbert.index import IndexConfig, VectorKind, text_vectors
 from xmtc.neural.embed import embed_by_words, embed_texts
-from xmtc.neural.encoder import Encoder, Tokenizer, WindowedEncoderConfig, load_encoder
+from xmtc.neural.encoder import Encoder, PooledEncoderConfig, Tokenizer, load_encoder
 
 _LABEL_TOKENS = 64  # of a label's text that the encoder reads
 
 
-def check_encoders(kinds: Iterable[VectorKind], index: IndexConfig, matcher: WindowedEncoderConfig) -> None:
+def check_encoders(kinds: Iterable[VectorKind], index: IndexConfig, matcher: PooledEncoderConfig) -> None:
     """Refuse encoders and a file of label vectors that cannot be read, before anything else is done."""
     for kind in kinds:
         if kind == "file" and not Path(index.file or "").is_file():
@@ -36,7 +36,7 @@ def check_encoders(kinds: Iterable[VectorKind], index: IndexConfig, matcher: Win
             _load(kind, index, matcher)
 
 
-def _load(kind: VectorKind, index: IndexConfig, matcher: WindowedEncoderConfig) -> tuple[Encoder, Tokenizer]:
+def _load(kind: VectorKind, index: IndexConfig, matcher: PooledEncoderConfig) -> tuple[Encoder, Tokenizer]:
     """The encoder that label vectors of a kind are made with."""
     of_labels = min(_LABEL_TOKENS, matcher.max_length)
     changed = {
@@ -59,7 +59,7 @@ class LabelEncoding:
     X: sp.csr_matrix  # their TF-IDF
     Y: sp.csr_matrix  # (documents × labels)
     index: IndexConfig
-    encoder: WindowedEncoderConfig  # the matcher's
+    encoder: PooledEncoderConfig  # the matcher's
     progress: Progress = SILENT
 
     def vectors(self, kind: VectorKind) -> Vectors:

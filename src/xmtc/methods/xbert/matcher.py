@@ -30,13 +30,14 @@ from xmtc.methods.xbert.xttention import Xttention, XttentionConfig
 from xmtc.neural.batches import Batch, Inputs
 from xmtc.neural.dropout import Dropout
 from xmtc.neural.embed import Embedder, read_inputs
-from xmtc.neural.encoder import Encoder, Tokenizer, restore_encoder, save_encoder
+from xmtc.neural.encoder import Encoder, PooledEncoderConfig, Tokenizer, restore_encoder, save_encoder
 from xmtc.neural.heads import bce_of_positives
 from xmtc.neural.network import Trainable
 from xmtc.neural.optimizer import Group, group_by_decay
 from xmtc.neural.plan import HeadSize, plan_training
-from xmtc.neural.pooling import PooledEncoderConfig, WindowPool, pool_text, read_pool
+from xmtc.neural.pooling import pool_text, read_pool
 from xmtc.neural.trainer import TrainConfig
+from xmtc.neural.window_pool import WindowPool
 
 _WORDS = "encoder/words"  # embeddings that no member trains
 
@@ -83,7 +84,7 @@ class PooledEncoder(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.pool = read_pool(config, encoder, default="cls")
-        self.windows = WindowPool(self.pool.width, config.windows, config.window_pool)
+        self.windows = WindowPool(self.pool.width, config.window_pool) if config.windows > 1 else None
         self.layout = encoder.layout
         if words is not None:
             encoder.embed_words().weight = words
@@ -128,7 +129,8 @@ class ClusterMatcher(Trainable, Embedder):
     def embed(self, batch: Batch) -> Tensor:
         """(B, width): what the layer over the clusters reads."""
         vectors: Tensor = self.body(batch.ids, batch.mask)
-        return self.body.windows(vectors, batch) if isinstance(self.body, PooledEncoder) else vectors
+        windows = self.body.windows if isinstance(self.body, PooledEncoder) else None
+        return vectors if windows is None else windows(vectors, batch)
 
     def rank_vectors(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """(clusters, raw scores) of the k best clusters."""

@@ -72,8 +72,7 @@ from xmtc.neural.batches import Inputs
 from xmtc.neural.checkpoint import Checkpoints
 from xmtc.neural.devices import build_accelerator
 from xmtc.neural.embed import spread_words
-from xmtc.neural.encoder import load_encoder
-from xmtc.neural.pooling import PooledEncoderConfig
+from xmtc.neural.encoder import PooledEncoderConfig, load_encoder
 from xmtc.neural.prepare import NeuralConfig, begin, identity_of
 from xmtc.neural.spread import warn_if_alike
 from xmtc.neural.trainer import TrainConfig

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from xmtc.core.corpus import Corpus
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.revision import Revision, revise
+from xmtc.core.updatable import UpdateSummary
 from xmtc.linear.chunks import LinearTree
-from xmtc.methods.linear.model import LinearDetails, LinearModel, LinearUpdateSummary
+from xmtc.methods.linear.model import LinearDetails, LinearModel
 from xmtc.methods.linear.update.nodes import retire_labels
 from xmtc.methods.linear.update.pseudo_documents import pseudo_documents
 from xmtc.methods.linear.update.trees import News, Outcome, Training, update_trees
@@ -46,7 +47,7 @@ def update_model(
             training = Training(model.config.cluster, model.config.solver, model.config.search, model.manifest.seed)
             least = _AT_ONCE if budget > 0 else 0
             outcome = update_trees(trees, _news(model, trees[0], revision), training, budget, least, progress)
-    done = LinearUpdateSummary(
+    done = UpdateSummary(
         documents=0 if corpus is None else len(corpus),
         whole=revision.whole,
         new_labels=revision.labels.n_labels - revision.n_kept,
