@@ -28,7 +28,8 @@ MAY_IMPORT = {
     "presets": {"core", "data", "methods", "catalogue"},
     "api": {"core", "data", "methods", "catalogue", "presets"},
     "sklearn": {"core", "api"},
-    "app": {"core", "data", "api"},
+    "tuning": {"core", "api"},
+    "app": {"core", "data", "api", "tuning"},
     "__init__": {"core", "api"},
     "__main__": {"app"},
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -378,3 +379,31 @@ def test_dropout_stops_after_some_steps_of_each_epoch() -> None:
     other = Toy(dropout=0.5)
     run(other, dev=None, dropout_steps=4, clip=None)
     assert not same(weights(other), weights(trained))
+
+
+class Slow(Toy):
+    """A toy whose every step takes a while."""
+
+    def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        time.sleep(0.02)
+        return super().loss(batch)
+
+
+def test_time_is_up_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
+    limit = 0.1  # seconds: about five of the eleven steps of the first of a thousand epochs
+    network = Slow()
+    started = time.monotonic()
+    curve = run(network, tmp_path, epochs=1000, time_limit=limit / 60, schedule="linear")
+    assert time.monotonic() - started < 20 * limit
+    assert len(curve) == 1
+    assert curve[0].dev is not None
+    steps = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert 1 <= steps[-1]["step"] < 11
+    # resumed, nothing is left to do: the time before the interruption counts
+    assert run(Slow(), tmp_path, epochs=1000, time_limit=limit / 60, schedule="linear") == curve
+
+
+def test_a_limit_far_away_changes_nothing() -> None:
+    free, limited = Toy(), Toy()
+    assert run(free, schedule="constant") == run(limited, schedule="constant", time_limit=60)
+    assert all(torch.equal(a, b) for a, b in zip(free.parameters(), limited.parameters(), strict=True))

@@ -8,7 +8,7 @@ the bias; leaves: the weights that survive pruning, sorted by feature. Knows no 
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import numpy as np
 from numba import njit
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from xmtc.core.config import Settings
+from xmtc.core.search_space import Tunable
 from xmtc.linear.chunks import Chunk, Precision
 from xmtc.linear.lanes import WIDTHS, dual_step
 
@@ -30,8 +31,10 @@ _USUAL = 100  # documents of a label whose C is as set, whatever `rare` is
 class SolverConfig(Settings):
     """How the classifiers are trained."""
 
-    C: float = Field(1.0, gt=0, description="weight of the loss against the regulariser")
-    rare: float = Field(
+    C: Annotated[float, Tunable(0.25, 8.0, log=True)] = Field(
+        1.0, gt=0, description="weight of the loss against the regulariser"
+    )
+    rare: Annotated[float, Tunable(0.0, 0.6)] = Field(
         0.0,
         ge=0,
         le=1,

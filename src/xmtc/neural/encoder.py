@@ -181,7 +181,9 @@ def save_encoder(encoder: Encoder, tokenizer: Tokenizer, folder: Path) -> None:
         tokenizer.inner.backend_tokenizer.no_truncation()
         tokenizer.inner.backend_tokenizer.no_padding()
     tokenizer.inner.save_pretrained(folder)
-    encoder.network.config.to_json_file(folder / "config.json", use_diff=False)
+    settings = json.loads(encoder.network.config.to_json_string(use_diff=False))
+    settings.pop("_name_or_path", None)  # where it was loaded from: the same weights must give the same bytes
+    (folder / "config.json").write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     layout = asdict(encoder.layout)
     del layout["window"]  # is a setting
     (folder / "layout.json").write_text(json.dumps(layout, sort_keys=True) + "\n")

@@ -20,6 +20,7 @@ from xmtc.app.cli import (
     recipes,
     serve,
     train,
+    tune,
     update,
     warmup,
 )
@@ -40,6 +41,7 @@ _Commands = tuple[tuple[str, Callable[..., None], str], ...]  # name, function, 
 _COMMANDS: _Commands = (
     ("demo", demo.demo, "xmtc demo"),
     ("train", train.train, "xmtc train data/ --method linear --out model/\n\nRecipes:\n\n{recipes}"),
+    ("tune", tune.tune, "xmtc tune data/ --method linear --trials 20 --out tuned.toml"),
     ("predict", predict.predict, 'xmtc predict model/ "Council regulation on sugar imports" -k 3'),
     ("evaluate", evaluate.evaluate, "xmtc evaluate model/ data/ --split test"),
     ("compare", evaluate.compare, "xmtc compare old/ new/ --data data/"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from xmtc.core.errors import ConfigError
 from xmtc.core.method import Method
 from xmtc.core.partition import Partition
 from xmtc.core.progress import SILENT, Progress
+from xmtc.core.search_space import Tunable
 from xmtc.core.storage import Details, FolderReader
 from xmtc.methods.aplc.head import AplcHead, count_parameters, tail_widths
 from xmtc.neural.batches import Batch
@@ -70,9 +71,9 @@ class AplcTrainConfig(TrainConfig):
 class RateConfig(Settings):
     """Learning rates of the three modules (section 4.1)."""
 
-    encoder: float = Field(5e-5, gt=0, description="η_x")
+    encoder: Annotated[float, Tunable(2e-5, 5e-4, log=True)] = Field(5e-5, gt=0, description="η_x")
     hidden: float = Field(1e-4, gt=0, description="η_h")
-    aplc: float = Field(2e-3, gt=0, description="η_a")
+    aplc: Annotated[float, Tunable(2e-4, 1e-2, log=True)] = Field(2e-3, gt=0, description="η_a")
     decay: float = Field(0.0, ge=0, description="weight decay, of all but biases and norms")
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,6 +29,7 @@ from xmtc.core.model import DisplayedModel, Documents, check_k
 from xmtc.core.parallel import blocks
 from xmtc.core.propensity import Propensity
 from xmtc.core.ranking import Ranking
+from xmtc.core.search_space import Tunable
 from xmtc.core.storage import FolderReader, Manifest, write_folder
 from xmtc.core.texts import Texts
 from xmtc.core.updatable import UpdatableDetails
@@ -43,7 +45,7 @@ _BATCH = 1024  # documents whose votes are counted at once
 class KnnNeighbourConfig(Settings):
     """Which documents count as near, and how they are found."""
 
-    k: int = Field(10, ge=1, description="neighbours that vote")
+    k: Annotated[int, Tunable(3, 50, log=True)] = Field(10, ge=1, description="neighbours that vote")
     vectors: Kind = Field(
         "tfidf", description="what documents are compared by: TF-IDF, an encoder's vectors, or both together"
     )
@@ -58,7 +60,9 @@ class KnnNeighbourConfig(Settings):
 class VoteConfig(Settings):
     """What a neighbour's vote counts."""
 
-    power: float = Field(4.0, ge=0, description="of the similarity; 0, all neighbours count the same")
+    power: Annotated[float, Tunable(0.5, 8.0)] = Field(
+        4.0, ge=0, description="of the similarity; 0, all neighbours count the same"
+    )
 
 
 class KnnConfig(Settings):

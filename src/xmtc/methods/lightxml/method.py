@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError
 from xmtc.core.method import Method
 from xmtc.core.progress import SILENT, Progress
+from xmtc.core.search_space import Tunable
 from xmtc.core.storage import Details, Epoch, FolderReader
 from xmtc.features.label_clusters import LabelClusterConfig, cluster_labels
 from xmtc.features.tfidf import TfidfConfig
@@ -51,7 +52,7 @@ class HeadConfig(Settings):
 
     mode: Literal["auto", "small", "large"] = Field("auto", description="one layer over all labels, or clusters")
     large_from: int = Field(100_000, ge=1, description="labels from which auto means large")
-    dropout: float = Field(0.5, ge=0, lt=1)
+    dropout: Annotated[float, Tunable(0.0, 0.6)] = Field(0.5, ge=0, lt=1)
     initial_bias: InitialBias = Field(
         0.0, description="of the first scores; −6 says that labels are rare, prior how rare each label or cluster is"
     )
@@ -79,8 +80,8 @@ class LightTrainConfig(TrainConfig):
 class RateConfig(Settings):
     """Learning rates."""
 
-    encoder: float = Field(1e-4, gt=0)
-    head: float = Field(1e-4, gt=0)
+    encoder: Annotated[float, Tunable(2e-5, 5e-4, log=True)] = Field(1e-4, gt=0)
+    head: Annotated[float, Tunable(1e-4, 1e-2, log=True)] = Field(1e-4, gt=0)
     decay: float = Field(0.01, ge=0, description="weight decay, of all but biases and norms")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +19,7 @@ from xmtc.core.labels import LabelSet
 from xmtc.core.model import DisplayedModel, Documents, check_features, check_k, pack_texts
 from xmtc.core.propensity import Propensity
 from xmtc.core.ranking import Ranking
+from xmtc.core.search_space import Tunable
 from xmtc.core.storage import Manifest, write_folder
 from xmtc.core.updatable import UpdatableDetails
 from xmtc.features.clustering import ClusterConfig
@@ -37,15 +38,19 @@ NAME = "linear"
 class LinearClusterConfig(ClusterConfig):
     """Clusters of 128 labels: labels meet more negatives than in smaller ones."""
 
-    size: int = Field(128, ge=1)
+    size: Annotated[int, Tunable(16, 256, log=True)] = Field(128, ge=1)
     top: int | None = Field(200, ge=1)
 
 
 class LinearSolverConfig(SolverConfig):
     """A small bias drawn to −1 needs few passes; labels with few documents are fitted more closely."""
 
-    C: float = Field(0.85, gt=0, description="weight of the loss against the regulariser")
-    rare: float = Field(0.3, ge=0, le=1, description=SolverConfig.model_fields["rare"].description)
+    C: Annotated[float, Tunable(0.25, 8.0, log=True)] = Field(
+        0.85, gt=0, description="weight of the loss against the regulariser"
+    )
+    rare: Annotated[float, Tunable(0.0, 0.6)] = Field(
+        0.3, ge=0, le=1, description=SolverConfig.model_fields["rare"].description
+    )
     passes: int = Field(5, ge=1, description="passes over the rows at most")
     bias: float = Field(0.2, ge=0, description="value of the constant feature; 0 for none")
     offset: float = Field(-1.0, description=SolverConfig.model_fields["offset"].description)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from itertools import combinations
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,6 +23,7 @@ from xmtc.core.errors import ConfigError
 from xmtc.core.method import Method
 from xmtc.core.partition import Partition, cluster_targets
 from xmtc.core.progress import SILENT, Progress
+from xmtc.core.search_space import Tunable
 from xmtc.core.storage import Details, FolderReader
 from xmtc.features.label_clusters import LabelClusterConfig, cluster_labels
 from xmtc.features.tfidf import TfidfConfig
@@ -86,9 +87,11 @@ class LossConfig(Settings):
 class RateConfig(Settings):
     """Learning rates (Table 5)."""
 
-    encoder: float = Field(5e-5, gt=0)
-    queries: float = Field(2e-4, gt=0, description="of word-label attention")
-    output: float = Field(2e-3, gt=0, description="of the perceptrons and the cluster scorer")
+    encoder: Annotated[float, Tunable(2e-5, 5e-4, log=True)] = Field(5e-5, gt=0)
+    queries: Annotated[float, Tunable(2e-4, 1e-2, log=True)] = Field(2e-4, gt=0, description="of word-label attention")
+    output: Annotated[float, Tunable(2e-4, 1e-2, log=True)] = Field(
+        2e-3, gt=0, description="of the perceptrons and the cluster scorer"
+    )
     decay: float = Field(0.0, ge=0, description="weight decay, of all but biases and norms")
 
 

@@ -5,7 +5,7 @@ docs/methods/treader.md maps the equations of Wang et al. (2022) to the code.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 
 from xmtc.core.config import Settings
+from xmtc.core.search_space import Tunable
 from xmtc.core.storage import Details
 from xmtc.features.tfidf import TfidfConfig
 from xmtc.features.words import WordsConfig
@@ -69,9 +70,13 @@ class TreaderTrainConfig(TrainConfig):
 class RateConfig(Settings):
     """Learning rates; the paper has one for all."""
 
-    words: float = Field(1e-4, gt=0, description="of the word vectors (text = words)")
+    words: Annotated[float, Tunable(1e-4, 2e-2, log=True)] = Field(
+        1e-4, gt=0, description="of the word vectors (text = words)"
+    )
     encoder: float = Field(1e-4, gt=0, description="of the encoder (text = encoder)")
-    reader: float = Field(1e-4, gt=0, description="of attention, bottleneck and, unless `output` is set, output layer")
+    reader: Annotated[float, Tunable(1e-4, 5e-3, log=True)] = Field(
+        1e-4, gt=0, description="of attention, bottleneck and, unless `output` is set, output layer"
+    )
     output: float | None = Field(None, gt=0, description="of the output layer; None: the reader's")
     vote: float = Field(1e-3, gt=0, description="of the line by which the scope's labels vote")
     decay: float = Field(0.0, ge=0, description="weight decay, of all but word vectors, biases and norms")

@@ -7,7 +7,7 @@ labels. Knows no labels and no ranker.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from xmtc.core.config import Settings
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
+from xmtc.core.search_space import Tunable
 from xmtc.core.storage import FolderReader, FolderWriter
 from xmtc.core.texts import Texts
 from xmtc.features.tokens import Tokens, tokenize, tokenize_once
@@ -68,8 +69,10 @@ class MatchConfig(Settings):
 class RateConfig(Settings):
     """Learning rates."""
 
-    encoder: float = Field(5e-5, gt=0, description="of the encoder (bert)")
-    head: float = Field(5e-5, gt=0, description="of the layer over the clusters (bert)")
+    encoder: Annotated[float, Tunable(2e-5, 5e-4, log=True)] = Field(5e-5, gt=0, description="of the encoder (bert)")
+    head: Annotated[float, Tunable(5e-5, 1e-2, log=True)] = Field(
+        5e-5, gt=0, description="of the layer over the clusters (bert)"
+    )
     xttention: float = Field(1e-4, gt=0, description="of all of X-ttention")
     decay: float = Field(0.01, ge=0, description="weight decay of bert, of all but biases and norms")
 

@@ -1,0 +1,102 @@
+"""xmtc tune."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from xmtc.app.cli.options import Group, Seed, check_path, parse_duration
+from xmtc.app.cli.table_options import TableOptions, takes_tables
+from xmtc.core.errors import ConfigError
+
+
+@takes_tables
+def tune(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="Folder with a train split, or a file of documents.")],
+    out: Annotated[
+        str,
+        typer.Option("--out", metavar="RECIPE", callback=check_path, help="TOML file to write; a plot goes beside it."),
+    ],
+    method: Annotated[str, typer.Option("--method", metavar="METHOD", help="One of {methods}.")] = "linear",
+    trials: Annotated[int, typer.Option("--trials", min=1, help="Trials in all; the first has the defaults.")] = 20,
+    time_limit: Annotated[
+        str | None,
+        typer.Option("--time-limit", metavar="TIME", help="No trial begins after that: such as 90s, 30m or 2h."),
+    ] = None,
+    metric: Annotated[
+        str, typer.Option("--metric", metavar="METRIC", help="What to raise on dev, such as P@1, nDCG@5 or PSP@5.")
+    ] = "nDCG@5",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="PATH=VALUE", help="A setting that is not searched, such as train.epochs=1."),
+    ] = None,
+    dev: Annotated[
+        str | None,
+        typer.Option(
+            "--dev", metavar="DATA", callback=check_path, help="Folder with a dev split, or a file, to score on."
+        ),
+    ] = None,
+    group: Group = None,
+    seed: Seed = 0,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a recipe at --out, and begin the search anew.")
+    ] = False,
+    *,
+    table: TableOptions,
+) -> None:
+    """Search a method's settings and write the best as a recipe.
+
+    Every trial trains a model and scores it on dev: the folder's dev split, or a tenth of train. Trials are kept in
+    RECIPE.journal; run the same command again to resume, or with more --trials to search on.
+    """
+    from importlib.util import find_spec
+    from pathlib import Path
+
+    from xmtc import api
+    from xmtc.app.cli.progress import show_progress
+    from xmtc.app.output import open_whole
+    from xmtc.app.trials_plot import plot_trials
+    from xmtc.core.config import parse_assignments
+    from xmtc.data import splits
+    from xmtc.tuning import check_tune
+    from xmtc.tuning import tune as search
+
+    config = parse_assignments(settings or [])
+    limit = None if time_limit is None else parse_duration(time_limit, "--time-limit")
+    check_tune(method, config, metric, trials)
+    journal = Path(f"{out}.journal")
+    if not Path(out).absolute().parent.is_dir():
+        raise ConfigError(f"--out {out}: there is no folder {Path(out).parent}; make it first")
+    if Path(out).exists() and not overwrite and not journal.exists():
+        raise ConfigError(f"{out} exists; choose another file or --overwrite")
+    if overwrite:
+        journal.unlink(missing_ok=True)
+    mapping = table.mapping()
+    with show_progress() as progress:
+        progress.stage("reading documents")
+        corpus = api.read_corpus(data, "train", group=group, mapping=mapping)
+        held = dev if dev is not None else data if "dev" in splits(data) else None
+        scored_on = None if held is None else api.read_corpus(held, "dev", mapping=mapping)
+        progress.stage("searching")
+        found = search(
+            corpus,
+            method,
+            config,
+            trials=trials,
+            time_limit=limit,
+            metric=metric,
+            dev=scored_on,
+            journal=journal,
+            seed=seed,
+            progress=progress,
+        )
+    with open_whole(out, "the recipe ") as file:
+        file.write(found.recipe())
+    print(f"{metric} on dev: {found.scores[0]:.2f} with the defaults, {found.best:.2f} with {out}")
+    if find_spec("matplotlib") is None:
+        print("no plot: it needs matplotlib; pip install 'xmtc[report]' brings it")
+        return
+    plot = str(Path(out).with_suffix(".svg"))
+    plot_trials(plot, found.scores, metric)
+    print(f"plot: {plot}")
