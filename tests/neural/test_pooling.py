@@ -19,9 +19,9 @@ CLS = torch.tensor([0, 3, 0])
 THREE_LAYERS = cast(Encoder, SimpleNamespace(n_layers=3, width=5))
 
 
-def pool_of(pool: str | None, default: str = "cls", **old: Any) -> Pool:
+def pool_of(pool: str | None, own_layers: int = 1, **old: Any) -> Pool:
     given = old if pool is None else {"pool": pool, **old}
-    return read_pool(build(PooledEncoderConfig, given), THREE_LAYERS, default)
+    return read_pool(build(PooledEncoderConfig, given), THREE_LAYERS, own_layers)
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,9 @@ def test_parts_side_by_side_the_last_layer_first(written: str, read: list[str]) 
 
 
 def test_the_default_is_the_methods_own() -> None:
-    assert pool_of(None, "cls2") == pool_of("cls2") == pool_of("default", "cls2")
-    assert pool_of("mean+default", "cls2") == pool_of("mean+cls2")
+    assert pool_of(None, 2) == pool_of("cls2") == pool_of("default", 2)
+    assert pool_of("mean+default", 2) == pool_of("mean+cls2")
+    assert pool_of(None, 5) == pool_of("cls3")  # all layers, where there are fewer
 
 
 def test_other_layers_than_the_last() -> None:

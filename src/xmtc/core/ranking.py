@@ -61,7 +61,7 @@ class Ranking(Displayed):
 
     def padded(self, k: int) -> Ranking:
         """Return the ranking at least k wide, filled up with padding."""
-        missing = k - self.k
+        missing = k - self.labels.shape[1]
         if missing <= 0:
             return self
         fill = ((0, 0), (0, missing))

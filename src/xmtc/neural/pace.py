@@ -60,7 +60,7 @@ class _Network(nn.Module):
         super().__init__()
         self.encoder = encoder
         pooled = config if isinstance(config, PooledEncoderConfig) else PooledEncoderConfig()
-        pool = read_pool(pooled, encoder, default=f"cls{min(5, encoder.n_layers)}")
+        pool = read_pool(pooled, encoder, 5)
         self.parts = pool.parts
         self.windows = WindowPool(pool.width, "mean") if pooled.windows > 1 else None
         self.head = FlatHead(pool.width, n_labels, 0.0)

@@ -32,12 +32,12 @@ class Pool:
         return [(kind, layer) for kind, _ in self.parts for layer in layers]
 
 
-def read_pool(config: PooledEncoderConfig, encoder: Encoder, default: str) -> Pool:
+def read_pool(config: PooledEncoderConfig, encoder: Encoder, own_layers: int = 1) -> Pool:
     """Return what the settings read of this encoder; raise ConfigError for layers that it does not have.
 
-    default: the method's own pool.
+    own_layers: the method's own pool, `default`, is [CLS] of so many layers, or of all where the encoder has fewer.
     """
-    written = "+".join(default if part == "default" else part for part in (config.pool or "default").split("+"))
+    written = (config.pool or "default").replace("default", f"cls{min(own_layers, encoder.n_layers)}")
     parts: list[tuple[Kind, int]] = []
     for part in written.split("+"):
         kind: Kind = "cls" if part.startswith("cls") else "mean"

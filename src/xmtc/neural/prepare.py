@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import torch
 from pydantic import Field
@@ -20,7 +20,6 @@ from xmtc.core.errors import DataError
 from xmtc.core.held_out import hold_out
 from xmtc.core.labels import LabelSet
 from xmtc.core.metrics import Propensity, dev_scorer
-from xmtc.core.outlined import Pace
 from xmtc.core.progress import Progress
 from xmtc.core.storage import Details, Epoch, Manifest
 from xmtc.core.texts import Texts
@@ -32,6 +31,9 @@ from xmtc.neural.optimizer import Group, Plateau
 from xmtc.neural.plan import HeadSize, plan_training
 from xmtc.neural.resolve import digest_weights
 from xmtc.neural.trainer import Score, TrainConfig, TrainingData, fit
+
+if TYPE_CHECKING:
+    from xmtc.core.outlined import Pace
 
 
 class NeuralConfig(Settings):

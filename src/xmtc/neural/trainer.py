@@ -129,7 +129,7 @@ def fit(
     run = _Run(network, groups, data, config, dev, seed, partial, identity or {}, skips_parameters, plateau, progress)
     state = run.state
     while state.epoch < config.epochs and not (config.patience and state.stale >= config.patience):
-        if state.epoch and run.share_of_time() >= 1:
+        if state.epoch and config.time_limit and run.share_of_time() >= 1:
             break
         if on_epoch is not None:
             on_epoch(state.epoch)
@@ -191,7 +191,7 @@ class _Run:
         started = told = saved = time.monotonic()
         documents = 0
         for number in range(state.done, len(batches)):
-            if number and self.share_of_time() >= 1:
+            if number and config.time_limit and self.share_of_time() >= 1:
                 self.progress.say(f"time is up after {number:,} of the {len(batches):,} steps of this epoch")
                 break
             if number == config.dropout_steps:
@@ -215,17 +215,17 @@ class _Run:
         self._read_losses()
 
     def share_of_time(self) -> float:
-        """Return how much of the time limit is used up, 0 without a limit; all processes get the same answer."""
-        if self.config.time_limit is None:
-            return 0.0
-        share = (time.monotonic() - self.began) / (60 * self.config.time_limit)
+        """Return how much of the time limit is used up; all processes get the same answer."""
+        share = (time.monotonic() - self.began) / (60 * (self.config.time_limit or math.inf))
         return float(broadcast_object_list([share])[0])
 
     def _step(self, batch: np.ndarray) -> Tensor:
         """One optimizer step on a global batch; returns its loss."""
         config, accelerator = self.config, self.accelerator
         rank, world = accelerator.process_index, accelerator.num_processes
-        place = max(self.state.step, self.share_of_time() * self.n_steps)  # a late step counts as the one due now
+        place = float(self.state.step)
+        if config.time_limit:  # a late step counts as the one due now
+            place = max(place, self.share_of_time() * self.n_steps)
         scale = factor(config.schedule, place, self.n_steps, config.warmup)
         if self.plateau is not None:
             scale *= self.plateau.factor**self.state.falls

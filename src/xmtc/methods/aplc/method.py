@@ -31,7 +31,7 @@ from xmtc.neural.model import NeuralModel, load_weights, read_partition
 from xmtc.neural.network import Network
 from xmtc.neural.optimizer import Group, Schedule, group_by_decay
 from xmtc.neural.plan import HeadSize
-from xmtc.neural.pooling import Pool, pool_text, read_pool
+from xmtc.neural.pooling import pool_text, read_pool
 from xmtc.neural.prepare import NeuralConfig, prepare
 from xmtc.neural.spread import warn_if_alike
 from xmtc.neural.trainer import TrainConfig
@@ -101,7 +101,7 @@ class AplcNetwork(Network):
         super().__init__()
         head = config.head
         self.encoder = encoder
-        self.pool = _pool(encoder, config)
+        self.pool = read_pool(config.encoder, encoder)
         joining = config.encoder.window_pool
         self.windows = WindowPool(self.pool.width, joining) if config.encoder.windows > 1 else None
         self.hidden = nn.Linear(self.pool.width, _hidden_width(encoder, config))
@@ -227,11 +227,6 @@ def _check_proportions(proportions: list[float], n_labels: int) -> list[int]:
     return ends
 
 
-def _pool(encoder: Encoder, config: AplcConfig) -> Pool:
-    """What makes a text's vector; the paper's is [CLS]."""
-    return read_pool(config.encoder, encoder, default="cls")
-
-
 def _hidden_width(encoder: Encoder, config: AplcConfig) -> int:
     return config.head.width or encoder.width
 
@@ -244,7 +239,7 @@ def _head_size(config: AplcConfig, encoder: Encoder, sizes: list[int]) -> HeadSi
             f"tail {len(narrow)} would be {narrow[-1]} wide, for head.width is {width} and head.q is "
             f"{config.head.q:g}: lower head.q, raise head.width, or cut fewer tails"
         )
-    hidden = (_pool(encoder, config).width + 1) * width
+    hidden = (read_pool(config.encoder, encoder).width + 1) * width
     return HeadSize(
         dense=hidden + count_parameters(width, sizes, config.head.q, config.head.bare),
         table=0,

@@ -32,7 +32,7 @@ from xmtc.neural.model import NeuralModel, load_weights, read_partition
 from xmtc.neural.network import Network
 from xmtc.neural.optimizer import Group, Schedule, group_by_decay
 from xmtc.neural.plan import HeadSize
-from xmtc.neural.pooling import Pool, pool_text, read_pool
+from xmtc.neural.pooling import pool_text, read_pool
 from xmtc.neural.prepare import NeuralConfig, Prepared, prepare
 from xmtc.neural.spread import warn_if_alike
 from xmtc.neural.trainer import TrainConfig
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from xmtc.neural.window_pool import WindowPool
 
 NAME = "lightxml"
+_LAYERS = 5  # whose [CLS] the paper reads
 Stage = Literal["recall", "rank"]
 _STAGES: tuple[Stage, ...] = ("recall", "rank")
 
@@ -113,7 +114,7 @@ class LightxmlNetwork(Network):
     def __init__(self, encoder: Encoder, config: LightxmlConfig, n_labels: int, partition: Partition | None) -> None:
         super().__init__()
         self.encoder = encoder
-        self.pool = _pool(encoder, config)
+        self.pool = read_pool(config.encoder, encoder, _LAYERS)
         self.width = self.pool.width
         self.windows: WindowPool | None = None
         if config.encoder.windows > 1:
@@ -229,7 +230,7 @@ class LightxmlMethod(Method[LightxmlConfig]):
             )
         ready = prepare(NAME, corpus, config, dev, seed, progress)
         labels = ready.labels
-        width = _pool(ready.encoder, config).width
+        width = read_pool(config.encoder, ready.encoder, _LAYERS).width
         large = config.head.mode == "large" or (
             config.head.mode == "auto" and labels.n_labels >= config.head.large_from
         )
@@ -265,11 +266,6 @@ class LightxmlMethod(Method[LightxmlConfig]):
     def uses_dev(self, config: LightxmlConfig) -> bool:
         """Say whether dev documents choose the epoch."""
         return config.train.dev_fraction > 0
-
-
-def _pool(encoder: Encoder, config: LightxmlConfig) -> Pool:
-    """What makes a text's vector; the paper's is [CLS] of the last five layers."""
-    return read_pool(config.encoder, encoder, default=f"cls{min(5, encoder.n_layers)}")
 
 
 def head_size(config: LightxmlConfig, width: int, n_labels: int, partition: Partition | None) -> HeadSize:

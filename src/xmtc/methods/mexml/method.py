@@ -317,7 +317,7 @@ class MexmlMethod(Method[MexmlConfig]):
 
 def _pool(encoder: Encoder, config: MexmlConfig) -> Pool:
     """What document experts read of their own layer, and the cluster scorer of the last; the paper's is [CLS]."""
-    pool = read_pool(config.encoder, encoder, default="cls")
+    pool = read_pool(config.encoder, encoder)
     if any(layer != -1 for _, layer in pool.parts):
         raise ConfigError(
             f"encoder.pool = {config.encoder.pool}, but document experts read one layer each, which `experts` names: "

@@ -86,7 +86,7 @@ class PooledEncoder(nn.Module):
     def __init__(self, encoder: Encoder, config: PooledEncoderConfig, words: Tensor | None = None) -> None:
         super().__init__()
         self.encoder = encoder
-        self.pool = read_pool(config, encoder, default="cls")
+        self.pool = read_pool(config, encoder)
         self.windows = WindowPool(self.pool.width, config.window_pool) if config.windows > 1 else None
         self.layout = encoder.layout
         if words is not None:
