@@ -118,9 +118,7 @@ def prepare_preset(
         isinstance(time_limit, bool) or not isinstance(time_limit, (int, float)) or not 0 < time_limit < float("inf")
     ):
         raise ConfigError(f"time_limit must be a positive number of seconds; got {time_limit!r}")
-    _check_seed(seed)
-    if out is not None:
-        check_out(out, resume=resume, overwrite=overwrite)
+    prepare_run(out=out, seed=seed, resume=resume, overwrite=overwrite)  # checks the seed and the folder
 
     def train_member(corpus: Corpus, method: str, config: Mapping[str, Any], **options: Any) -> Model:
         run = prepare_run(method, config, out=options["out"], seed=options["seed"], resume=options["resume"])
@@ -143,16 +141,12 @@ def prepare_run(
     overwrite: bool = False,
 ) -> TrainingRun:
     """Check everything that `train` can refuse before it sees documents; the arguments are those of `train`."""
-    _check_seed(seed)
+    if not isinstance(seed, int) or not 0 <= seed < 2**32:
+        raise ConfigError(f"seed must be a whole number from 0 to 4294967295; got {seed!r}")
     method, settings = read_settings(method, config, recipe)
     if out is not None:
         check_out(out, resume=resume, overwrite=overwrite)
     return TrainingRun(method, settings, None if out is None else Path(out), seed, resume, overwrite)
-
-
-def _check_seed(seed: object) -> None:
-    if not isinstance(seed, int) or not 0 <= seed < 2**32:
-        raise ConfigError(f"seed must be a whole number from 0 to 4294967295; got {seed!r}")
 
 
 @dataclass(frozen=True)
