@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
 
 def test_commands_then_python(folder):
     commands = re.findall(r"^    (xmtc .+)$", README, re.MULTILINE)
-    assert len(commands) == 12
+    assert len(commands) == 13
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     for command in commands:
         program, *arguments = shlex.split(command)

@@ -61,11 +61,11 @@ def test_other_layers_than_the_last() -> None:
 
 def test_older_settings_are_pools() -> None:
     """Folders of models that were saved before there was a pool name both of these."""
-    assert pool_of(None, "cls2", mean=False, cls_layers=None) == pool_of("cls2")
-    assert pool_of(None, "cls2", mean=True, cls_layers=None) == pool_of("cls2+mean")
-    assert pool_of(None, "cls2", mean=True, cls_layers=1) == pool_of("cls+mean")
-    assert pool_of(None, "cls", mean=False, cls_layers=3) == pool_of("cls3")
-    assert pool_of(None, "cls", mean=True) == pool_of("cls+mean")
+    assert pool_of(None, 2, mean=False, cls_layers=None) == pool_of("cls2")
+    assert pool_of(None, 2, mean=True, cls_layers=None) == pool_of("cls2+mean")
+    assert pool_of(None, 2, mean=True, cls_layers=1) == pool_of("cls+mean")
+    assert pool_of(None, 1, mean=False, cls_layers=3) == pool_of("cls3")
+    assert pool_of(None, 1, mean=True) == pool_of("cls+mean")
     with pytest.raises(ConfigError, match=r"encoder.mean and encoder.cls_layers are older words for encoder.pool"):
         pool_of("cls", mean=True)
 

@@ -60,81 +60,70 @@ def test_quick_is_the_linear_model_alone(folder: Path) -> None:
 
 
 @pytest.fixture
-def tiny_recipe(docstrings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The demo's recipe with an encoder of two tiny layers in place of MiniLM."""
-    pytest.importorskip("torch", reason="LightXML needs torch")
+def tiny_encoders(docstrings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An encoder of two tiny layers under the names of those that presets ask for."""
+    pytest.importorskip("torch", reason="encoders need torch")
     monkeypatch.setenv("XMTC_CACHE", str(tmp_path / "cache"))
-    texts = api.read_corpus(docstrings, "train").texts
-    encoder = build_tiny("bert", tmp_path / "encoder", list(texts or ()))
-    recipe = tmp_path / "tiny.toml"
-    recipe.write_text(
-        f'method = "lightxml"\n[encoder]\nname = "{encoder}"\nmax_length = 32\n'
-        '[head]\nmode = "small"\ninitial_bias = -6\n'
-        "[rate]\nencoder = 3e-3\nhead = 3e-2\n[train]\nepochs = 2\n"
-    )
-    monkeypatch.setattr(demo, "LIGHTXML", str(recipe))
-    return recipe
+    monkeypatch.setenv("XMTC_ENCODERS", str(tmp_path / "encoders"))
+    monkeypatch.setattr("xmtc.presets.plan.ENCODERS", ("minilm",))
+    build_tiny("bert", tmp_path / "encoders" / "minilm", list(api.read_corpus(docstrings, "train").texts or ()))
 
 
-def test_the_whole_story_and_again(folder: Path, tiny_recipe: Path) -> None:
+def test_the_whole_story_and_again(folder: Path, tiny_encoders: None) -> None:
     result = xmtc("demo", "--out", folder)
     assert result.code == 0, result.err
     assert "left out" not in result.out, result.out
-    assert headings(result.out) == ["Data", "A", "LightXML", "Both", "Evaluation", "10", "What"]
+    assert headings(result.out) == ["Data", "A", "Preset", "Preset", "Evaluation", "10", "What"]
     assert result.out.count("because of: ") == 10
-    assert re.search(r"weights, .*: 0\.\d+ linear, 0\.\d+ lightxml", result.out)
+    assert result.out.count("leaderboard") == 2
+    assert re.search(r"^ +lightxml-minilm +[\d.]+ +[\d.]+ +[\d.]+ +\d+%", result.out, re.MULTILINE)
     assert re.search(r"^ P@1 +[\d.]+ +[\d.]+ [+−≈] +[\d.]+ [+−≈]", result.out, re.MULTILINE)
-    models = ["linear", "lightxml", "ensemble"]
+    models = ["linear", "balanced", "best"]
     assert f"xmtc serve {shlex.join(str(folder / name) for name in models)}" in result.out
     page = (folder / "report.html").read_text()
-    assert "linear · lightxml · ensemble" in page
-    assert "Loss in training" in page
+    assert "linear · balanced · best" in page
     assert page.count("calibrated (ECE") >= 3
     assert sorted(path.name for path in folder.iterdir()) == sorted(["data", "report.html", *models])
 
     again = xmtc("demo", "--out", folder)
     assert again.code == 0
-    assert again.err.count("nothing to do") == 2
+    assert again.err.count("nothing to do") == 3
     assert without_seconds(again.out) == without_seconds(result.out)
     assert (folder / "report.html").read_text() == page
 
     # as runs may leave it that were killed, or had other settings
     weights = next((folder / "linear").rglob("*.npy"))
     weights.write_bytes(weights.read_bytes()[:-1])
-    shutil.rmtree(folder / "lightxml")
-    (folder / "lightxml.partial" / "all").mkdir(parents=True)
-    (folder / "lightxml.partial" / "all" / "run.json").write_text("{}")
+    shutil.rmtree(folder / "balanced")
+    (folder / "balanced.partial" / "members").mkdir(parents=True)
+    (folder / "balanced.partial" / "run.json").write_text("{}")
     mended = xmtc("demo", "--out", folder)
     assert mended.code == 0, mended.err
     assert mended.err.count("trained anew") == 2
     assert without_seconds(mended.out) == without_seconds(result.out)
 
 
-def test_without_the_packages_or_the_weights_it_goes_on(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe = tmp_path / "absent.toml"
-    recipe.write_text('method = "lightxml"\n[encoder]\nname = "./absent"\n')
-    monkeypatch.setattr(demo, "LIGHTXML", str(recipe))
-    if importlib.util.find_spec("torch") is not None:
-        result = xmtc("demo", "--out", folder)
-        assert result.code == 0, result.err
-        assert re.findall("left out: .*", result.out) == [
-            "left out: no encoder folder './absent'; give a folder with config.json, weights and tokenizer"
-        ]
-        assert result.out.count("because of: ") == 10
+def test_without_the_packages_it_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     find = importlib.util.find_spec
 
     def find_few(name: str, *rest: Any) -> Any:
         return None if name in (*NEURAL, "matplotlib") else find(name, *rest)
 
     monkeypatch.setattr(importlib.util, "find_spec", find_few)
-    (folder / "report.html").unlink(missing_ok=True)
+    monkeypatch.setattr("xmtc.presets.plan.find_spec", find_few)
     result = xmtc("demo", "--out", folder)
     assert result.code == 0, result.err
-    assert "left out: it needs torch and transformers and accelerate; pip install 'xmtc[neural]'" in result.out
+    assert "they need torch, transformers, accelerate; install them with: pip install 'xmtc[neural]'" in result.out
     assert "no report: its plots need matplotlib; pip install 'xmtc[report]'" in result.out
     assert not (folder / "report.html").exists()
+
+    shutil.rmtree(folder / "balanced")
+    shutil.rmtree(folder / "best")
+    monkeypatch.setattr("xmtc.presets.plan.find_spec", lambda name: None)
+    alone = xmtc("demo", "--out", folder)
+    assert alone.code == 0, alone.err
+    assert alone.out.count("left out: preset") == 2
+    assert alone.out.count("because of: ") == 10
 
 
 def test_dev_is_made_of_modules_that_training_never_sees(docstrings: Path) -> None:

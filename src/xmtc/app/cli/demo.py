@@ -10,28 +10,25 @@ import itertools
 import shlex
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from xmtc.app.cli.options import check_path
+from xmtc.app.cli.options import check_path, parse_duration
 from xmtc.core.errors import ConfigError, DataError, ModelError, XmtcError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from xmtc.api import PresetRun, TrainingRun
     from xmtc.core.corpus import Corpus
     from xmtc.core.model import Model
     from xmtc.core.progress import Progress
 
 LINEAR = "linear"
-LIGHTXML = "lightxml/pydocs-demo"
 _DEV_SHARE = 20  # one module in twenty is dev
-_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # of the first model in the ensemble, that are tried
-_CHOSEN_BY = "nDCG@5"
-_DEPTH = 100  # labels that each model puts forward, as in an ensemble
 _SHOWN = 10  # documents whose labels are printed
 _LABELS = 5  # labels of each
 _QUESTION = "Parse a date string into a datetime"
@@ -47,11 +44,12 @@ def demo(
             help="Folder for data, models and report; what is finished there is used again.",
         ),
     ] = "xmtc-demo",
-    quick: Annotated[
-        bool, typer.Option("--quick", help="The linear model only: a minute in place of minutes.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="The linear model only: about a minute.")] = False,
+    time_limit: Annotated[
+        str, typer.Option("--time-limit", metavar="TIME", help="For preset best: such as 90s, 5m or 1h.")
+    ] = "5m",
 ) -> None:
-    """Build real data, train two models and join them, compare and explain them: offline, in minutes.
+    """Build real data, train a model and two presets, compare and explain them: offline, in minutes.
 
     Interrupted, it goes on where it stopped when it is run again.
     """
@@ -60,8 +58,9 @@ def demo(
     from xmtc.app.cli.progress import show_progress
 
     started = time.monotonic()
-    folders = {name: str(Path(out, name)) for name in ("data", "linear", "lightxml", "ensemble")}
-    for name in ("linear", "lightxml", "ensemble"):
+    limit = parse_duration(time_limit, "--time-limit")
+    folders = {name: str(Path(out, name)) for name in ("data", "linear", "balanced", "best")}
+    for name in ("linear", "balanced", "best"):
         api.check_out(folders[name], overwrite=True)
     console, steps = terminal.out(), itertools.count(1)
 
@@ -82,11 +81,12 @@ def demo(
     models = {folders["linear"]: train_model(LINEAR, splits, folders["linear"])}
 
     if not quick:
-        _say(console, steps, "LightXML: a small transformer, MiniLM, is fine-tuned; a few minutes on two cores")
-        if (small := _train_transformer(LIGHTXML, splits, folders["lightxml"])) is not None:
-            models[folders["lightxml"]] = small
-            _say(console, steps, "Both together: an ensemble averages their scores")
-            models[folders["ensemble"]] = join_models(list(models.values()), splits, folders["ensemble"])
+        _say(console, steps, "Preset balanced: the tree and nearest neighbours, joined by a learned ensemble")
+        if (balanced := _train_preset("balanced", None, splits, folders["balanced"])) is not None:
+            models[folders["balanced"]] = balanced
+        _say(console, steps, f"Preset best: encoders too, as many as fit into {terminal.duration(limit)}")
+        if (best := _train_preset("best", limit, splits, folders["best"])) is not None:
+            models[folders["best"]] = best
 
     _say(console, steps, "Evaluation, on modules that training never saw")
     report = _evaluate(models, test, folders["data"], str(Path(out, "report.html")))
@@ -94,9 +94,9 @@ def demo(
     _say(
         console, steps, f"{_SHOWN} of those documents, their best labels (✓ where right) and the words behind the first"
     )
-    best = list(models)[-1]
+    shown = list(models.values())[-1]
     for row in range(0, len(test), max(1, len(test) // _SHOWN))[:_SHOWN]:
-        _show_document(console, models[best], test, row)
+        _show_document(console, shown, test, row)
 
     _say(console, steps, "What to look at, and what to try next")
     if report is not None:
@@ -155,8 +155,8 @@ def hold_out_modules(corpus: Corpus) -> Splits:
     return Splits(*corpus.split(1 / _DEV_SHARE))  # a handful of modules: any documents will do
 
 
-def train_model(recipe: str, splits: Splits, folder: str) -> Model:
-    """Train by a method's defaults or by a recipe, and calibrate; go on with what an interrupted run left."""
+def train_model(method: str, splits: Splits, folder: str) -> Model:
+    """Train by a method's defaults and calibrate; resume what an interrupted run left."""
     from xmtc import api
     from xmtc.app.cli.progress import show_progress
     from xmtc.app.cli.tables import print_saved
@@ -164,67 +164,48 @@ def train_model(recipe: str, splits: Splits, folder: str) -> Model:
 
     started = time.monotonic()
     with show_progress() as progress:
-        model = _trained(recipe, splits, folder, progress)
+        model = _trained(folder, splits, api.prepare_run, progress, method)
         if not isinstance(model, CalibratedModel):
             model = api.calibrate(model, splits.dev, out=folder, progress=progress)
     print_saved(model, folder, time.monotonic() - started)
     return model
 
 
-def _train_transformer(recipe: str, splits: Splits, folder: str) -> Model | None:
-    """The fine-tuned model; None, with the reason in one line, where packages or weights are missing."""
-    from importlib.util import find_spec
+def _train_preset(preset: str, limit: float | None, splits: Splits, folder: str) -> Model | None:
+    """The model of a preset, with its leaderboard; None, with the reason in one line, where a package is missing."""
+    from xmtc import api
+    from xmtc.app.cli.progress import show_progress
+    from xmtc.app.cli.tables import print_leaderboard, print_saved
 
-    missing = [package for package in ("torch", "transformers", "accelerate") if find_spec(package) is None]
-    if missing:
-        print(f"left out: it needs {' and '.join(missing)}; pip install 'xmtc[neural]' brings them")
-        return None
+    started = time.monotonic()
     try:
-        return train_model(recipe, splits, folder)
+        with show_progress() as progress:
+            model = _trained(folder, splits, api.prepare_preset, progress, preset, limit)
     except XmtcError as error:
         print(f"left out: {error}")
         return None
-
-
-def _trained(recipe: str, splits: Splits, folder: str, progress: Progress) -> Model:
-    from xmtc import api
-
-    method, config = api.read_settings(recipe) if recipe in api.METHODS else api.read_settings(recipe=recipe)
-    dev = splits.dev if api.uses_dev(method, config) else None
-    if Path(folder).exists() or Path(f"{folder}.partial").exists():
-        try:
-            return api.train(splits.train, method, config, dev=dev, out=folder, resume=True, progress=progress)
-        except (ConfigError, ModelError):  # what lies there is of other settings or data, or is damaged
-            progress.say(f"{folder} is of another run: it is trained anew")
-    return api.train(splits.train, method, config, dev=dev, out=folder, overwrite=True, progress=progress)
-
-
-def join_models(members: Sequence[Model], splits: Splits, folder: str) -> Model:
-    """Average two models' scores, with the weights that rank dev best, and calibrate the whole."""
-    from xmtc import api
-    from xmtc.app.cli.progress import show_progress
-    from xmtc.app.cli.tables import print_saved
-    from xmtc.core.ensemble import combine
-
-    started = time.monotonic()
-    with show_progress() as progress:
-        # both were trained on the same documents, so their labels are the same
-        rankings = [api.rank_corpus(member, splits.dev, _DEPTH, progress) for member in members]
-        tried = {}
-        for share in _SHARES:
-            ranking = combine(rankings, 5, "mean", _weights(share))
-            tried[share] = api.evaluate(members[0], splits.dev, ranking=ranking, intervals=False)[_CHOSEN_BY]
-        share = max(_SHARES, key=lambda share: (tried[share], -abs(share - 0.5)))
-        joined = api.ensemble(members, "mean", _weights(share), out=folder, overwrite=True)
-        model = api.calibrate(joined, splits.dev, out=folder, progress=progress)
-    told = (f"{weight:g} {member.manifest.method}" for weight, member in zip(_weights(share), members, strict=True))
-    print(f"weights, by {_CHOSEN_BY} on the documents set aside: {', '.join(told)}")
+    print_leaderboard(model, folder)
     print_saved(model, folder, time.monotonic() - started)
     return model
 
 
-def _weights(share: float) -> list[float]:
-    return [share, round(1 - share, 1)]
+def _trained(
+    folder: str, splits: Splits, prepare: Callable[..., TrainingRun | PresetRun], progress: Progress, *what: Any
+) -> Model:
+    """What a run gives: the finished model of an earlier demo, or an interrupted run resumed, or a new one."""
+    from xmtc import api
+
+    def train(**folders: bool) -> Model:
+        run = prepare(*what, out=folder, **folders)
+        unused = isinstance(run, api.TrainingRun) and not run.uses_dev
+        return run.start(splits.train, None if unused else splits.dev, progress)
+
+    if Path(folder).exists() or Path(f"{folder}.partial").exists():
+        try:
+            return train(resume=True)
+        except (ConfigError, ModelError):  # what lies there is of other settings or data, or is damaged
+            progress.say(f"{folder} is of another run: it is trained anew")
+    return train(overwrite=True)
 
 
 def _evaluate(models: dict[str, Model], test: Corpus, data: str, file: str) -> str | None:
