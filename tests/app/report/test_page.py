@@ -136,7 +136,9 @@ def test_texts_labels_and_ids_are_shown_as_text(tmp_path: Path) -> None:
     write_lines(tmp_path / "labels.jsonl", [{"label": "<i>a", "name": nasty}])
     assert xmtc("train", tmp_path, "--out", tmp_path / "<u>m").code == 0
     result = xmtc("evaluate", tmp_path / "<u>m", tmp_path, "--report", tmp_path / "r.html")
-    assert (result.code, result.err) == (0, "")
+    assert result.code == 0
+    assert result.err.startswith("warning: the model was trained on these very documents")
+    assert len(result.err.splitlines()) == 1
     found = read(tmp_path / "r.html")
     assert not {"script", "img", "u"} & set(found.tags)
     assert nasty in found.text["examples"]
