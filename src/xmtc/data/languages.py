@@ -36,7 +36,7 @@ _SCRIPTS = {"CYRILLIC": "Cyrillic", "GREEK": "Greek", "ARABIC": "Arabic", "HEBRE
 def guess_languages(texts: Sequence[str]) -> dict[str, float]:
     """Return the share of texts in each language, the most frequent first; short texts are often "unknown".
 
-    Languages of Latin script are told by nine lists of stop words; for other scripts the script is named.
+    Languages of Latin script are recognised by nine lists of stop words; for other scripts the script is named.
     """
     rows = np.linspace(0, len(texts) - 1, min(_SAMPLE, len(texts))).astype(int).tolist()
     found = Counter(guess_language(texts[row]) for row in rows)

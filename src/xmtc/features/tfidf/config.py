@@ -12,7 +12,7 @@ from xmtc.core.config import Settings
 class TfidfConfig(Settings):
     """What counts as a term, and what it weighs."""
 
-    sublinear: bool = True  # 1 + ln(count) in place of the count
+    sublinear: bool = True  # 1 + ln(count) instead of the count
     ngrams: int = Field(1, ge=1, le=5)  # words, and sequences of up to so many words
     min_df: int = Field(2, ge=1)  # leave out terms that fewer documents hold
     max_features: int | None = Field(None, ge=1)  # keep the terms that occur most often

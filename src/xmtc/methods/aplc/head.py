@@ -57,7 +57,7 @@ class AplcHead(nn.Module):
     """The head's labels and the tails' clusters share one layer; each tail has its own two.
 
     A head label's probability is σ(z); a tail label's is σ(a of its cluster) · σ(z) (Eq. 2). `pooled` chooses Eq. 5's
-    loss in place of the authors' code's. `initial_bias` is a constant added to all labels' logits; with `prior` each
+    loss instead of the authors' code's. `initial_bias` is a constant added to all labels' logits; with `prior` each
     label and cluster has its own, which `set_prior` counts. They are no weights: training does not move them.
     """
 
