@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import xmtc
@@ -15,6 +16,7 @@ from tests.tiny import build_tiny
 from xmtc import api
 from xmtc.core.calibration import calibration_of, uncalibrated
 from xmtc.core.errors import ConfigError, DataError
+from xmtc.core.labels import Concept
 from xmtc.core.outlined import Pace
 from xmtc.core.progress import Progress
 from xmtc.presets import PresetRun
@@ -108,6 +110,35 @@ def test_balanced_repeats_byte_for_byte_and_ranks_as_saved(tmp_path: Path) -> No
     assert [line["name"] for line in board] == ["ensemble", "linear", "knn"]
     assert sum(line["share"] for line in board[1:]) == pytest.approx(1, abs=1e-3)
     assert all(0 < line["scores"]["P@1"] <= 100 for line in board)
+
+
+def named(words: str, seed: int) -> tuple[xmtc.Corpus, xmtc.Corpus]:
+    """Documents with words of their labels, but for every fifth label's only one; test documents have them all."""
+    n = 60
+    concepts = [Concept(f"L{i}", words.format(i=i)) for i in range(n)]
+    kept = [i for i in range(n) for _ in range(1 if i % 5 == 0 else 6)]
+    random = np.random.default_rng(seed)
+
+    def write(labels: list[int], told: bool) -> xmtc.Corpus:
+        noise = [" ".join(f"noise{j}" for j in random.integers(0, 40, 5)) for _ in labels]
+        texts = [f"{f'topic{i}' if told or i % 5 else ''} {more}" for i, more in zip(labels, noise, strict=True)]
+        if not told:  # a word must be in two documents to be counted
+            texts = [f"{text} topic{i - 1}" if i % 5 == 1 else text for i, text in zip(labels, texts, strict=True)]
+        return xmtc.Corpus.from_lists(texts, [[f"L{i}"] for i in labels], concepts=concepts)
+
+    return write(kept, False), write(list(range(n)), True)
+
+
+@pytest.mark.parametrize(("words", "expected"), [("topic{i}", True), ("noise{i} noise1 noise2 noise3", False)])
+def test_names_teach_where_they_rank_dev_better(words: str, expected: bool) -> None:
+    train, dev = named(words, 0)
+    heard = Heard()
+    model = xmtc.train(train, preset="balanced", dev=dev, progress=heard)
+    taught = {
+        member.manifest.method: member.manifest.config["train"]["names"] for member in uncalibrated(model).members
+    }
+    assert taught == {"linear": expected, "knn": expected}
+    assert sum("with names of labels as documents" in fact for fact in heard.facts) == 2
 
 
 def test_leaderboard_scores_are_those_of_the_members_on_dev() -> None:

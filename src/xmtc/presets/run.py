@@ -22,6 +22,7 @@ from xmtc.core.progress import SILENT, Progress
 from xmtc.core.run_folder import partial_folder
 from xmtc.core.storage import hash_groups
 from xmtc.presets.members import Member
+from xmtc.presets.names import COST, decide_names
 from xmtc.presets.plan import Plan, Planned, describe_seconds, make_plan
 
 TAIL = 0.3  # weight of rare labels in teaching: raises PSP@k and costs P@k next to nothing
@@ -158,6 +159,9 @@ class PresetRun:
                 trained.leave_out(f"{name}: {describe_seconds(max(0.0, clock.left()))} were left")
                 continue
             started = time.monotonic()
+            affordable = clock.left() - (plan.teaching or 0) > (1 + COST) * (planned.seconds or 0)
+            if self.preset != "fast" and begun is None and affordable:
+                member = self._decide_names(member, corpus, dev, progress)
             progress.say(f"training {name}")
             try:
                 trained.members[name] = self._train(member, corpus, dev, folder, begun is not None, progress)
@@ -170,6 +174,15 @@ class PresetRun:
             if folder is not None:
                 folder.finish(member, self.seconds[name])
         return trained
+
+    def _decide_names(self, member: Member, corpus: Corpus, dev: Corpus | None, progress: Progress) -> Member:
+        """The member, taught by names of labels too if trials say so."""
+
+        def train(sample: Corpus, trial: Member) -> Model:
+            options: dict[str, Any] = {"dev": None, "out": None, "seed": self.seed, "resume": False}
+            return self.trainers.train(sample, trial.method, trial.config, **options, progress=SILENT)
+
+        return decide_names(member, corpus, dev, train, TAIL, self.seed, progress)
 
     def _train(
         self,

@@ -1,0 +1,69 @@
+"""Whether names of labels teach: for each cheap member, two trial models answer it on documents that neither has seen.
+
+A member and a corpus enter; the member leaves, with `train.names` where that ranked the held-out documents better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from xmtc.core.corpus import Corpus
+from xmtc.core.metrics import evaluate
+from xmtc.core.model import Model
+from xmtc.core.progress import Progress
+from xmtc.core.rank_corpus import rank_corpus
+from xmtc.presets.members import NEIGHBOURS, ONE_TREE, TREES, Member
+
+TRIALS = {TREES.name: ONE_TREE, NEIGHBOURS.name: NEIGHBOURS}  # by member: what is trained to decide
+COST = 1.5  # of a member's training, at most: both trials and their ranking
+_MOST = 20_000  # documents of a trial: more decide the same, and take longer
+_HELD_OUT = 0.15
+
+
+def decide_names(
+    member: Member,
+    corpus: Corpus,
+    dev: Corpus | None,
+    train: Callable[[Corpus, Member], Model],
+    tail: float,
+    seed: int,
+    progress: Progress,
+) -> Member:
+    """Return the member as it is, or with `train.names` if a trial model with names scores higher.
+
+    The score is nDCG@5 + tail · PSP@5: names help rare labels most, so both count, in the proportion of the ensemble's
+    teaching.
+    """
+    trial = TRIALS.get(member.name)
+    labels = corpus.labels
+    shown = zip(labels.ids[: labels.n_labels], labels.names, labels.alternatives, strict=False)
+    if trial is None or corpus.texts is None or not any(name != label or others for label, name, others in shown):
+        return member
+    progress.stage("trying names of labels")
+    chosen = np.sort(np.random.default_rng(seed).permutation(len(corpus))[:_MOST])
+    sample = corpus.take(chosen)
+    if dev is None:
+        sample, dev = sample.split(_HELD_OUT, seed)
+    elif len(dev) > _MOST // 4:
+        dev = dev.take(np.arange(_MOST // 4))
+    if not len(sample) or not len(dev):
+        return member
+    trials = [train(sample.compact(), one) for one in (trial, _with_names(trial))]
+    plain, named = (_score(model, dev, tail) for model in trials)
+    better = "better" if named > plain else "not better"
+    progress.say(f"{member.name} with names of labels as documents: {named:.2f} against {plain:.2f}, {better}")
+    return _with_names(member) if named > plain else member
+
+
+def _score(model: Model, unseen: Corpus, tail: float) -> float:
+    aligned, ranking = unseen.align(model.labels), rank_corpus(model, unseen, 5)
+    n_documents = model.manifest.n_documents
+    report = evaluate(ranking, aligned.Y, aligned.labels, n_documents, mode="known", intervals=False)
+    return report["nDCG@5"] + tail * report["PSP@5"]
+
+
+def _with_names(member: Member) -> Member:
+    return replace(member, config={**member.config, "train": {"names": True}})
