@@ -128,6 +128,10 @@ def test_installed_packages_make_a_usable_corpus(tmp_path: Path) -> None:
     assert not modules[0] & modules[1]
     assert min(map(len, modules)) > 50
     assert not set(train.texts) & set(test.texts)
+    kept, held = (
+        {_module_of(id) for id in part.ids} for part in read_corpus(tmp_path / "out", group="group").split(0.1)
+    )
+    assert not kept & held
     assert len(set(train.texts)) == len(train)
     sparse = train.labels.position["scipy.sparse"]
     assert train.labels.decode(train.labels.parents[sparse]) == ["scipy"]

@@ -228,7 +228,8 @@ def _write(folder: Path, docstrings: list[Docstring], versions: dict[str, str]) 
         id = f"{docstring.module}.{docstring.name}".rstrip(".")
         times[id] = times.get(id, 0) + 1  # a name may be defined twice, under `if` and `else`
         unique = id if times[id] == 1 else f"{id}#{times[id]}"
-        documents[_split_of(docstring.module)].append(Document(unique, docstring.text, sorted(docstring.labels)))
+        document = Document(unique, docstring.text, sorted(docstring.labels), group=docstring.module)
+        documents[_split_of(docstring.module)].append(document)
     labels = sorted(set().union(*(docstring.labels for docstring in docstrings)))
     for split in documents:
         write_jsonl(folder / f"{split}.jsonl", documents[split])

@@ -126,21 +126,6 @@ def test_without_the_packages_it_goes_on(folder: Path, monkeypatch: pytest.Monke
     assert alone.out.count("because of: ") == 10
 
 
-def test_dev_is_made_of_modules_that_training_never_sees(docstrings: Path) -> None:
-    corpus = api.read_corpus(docstrings, "train")
-    splits = demo.hold_out_modules(corpus)
-    assert len(splits.train) + len(splits.dev) == len(corpus)
-    assert 0 < len(splits.dev) < len(corpus) / 4
-
-    def module(labels: list[str]) -> str:
-        return max((label for label in labels if not label.startswith("arg:")), key=lambda name: (len(name), name))
-
-    seen, held = (
-        {module(split.labels.decode(split.Y[row].indices.tolist())) for row in range(len(split))} for split in splits
-    )
-    assert not seen & held
-
-
 def test_interrupted_data_is_made_anew_and_other_files_are_left_alone(
     docstrings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,6 @@ Every step may be interrupted: the next run goes on with what is finished, and d
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import shlex
 import shutil
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from xmtc.core.progress import Progress
 
 LINEAR = "linear"
-_DEV_SHARE = 20  # one module in twenty is dev
+_DEV_SHARE = 0.05  # of the documents
 _SHOWN = 10  # documents whose labels are printed
 _LABELS = 5  # labels of each
 _QUESTION = "Parse a date string into a datetime"
@@ -70,7 +69,8 @@ def demo(
     _build_data(folders["data"])
     with show_progress() as progress:
         progress.stage("reading documents")
-        splits = hold_out_modules(api.read_corpus(folders["data"], "train"))
+        # whole modules are set aside, as test is made of modules that training never saw
+        splits = Splits(*api.read_corpus(folders["data"], "train", group="group").split(_DEV_SHARE))
         test = api.read_corpus(folders["data"], "test")
     print(
         f"{len(splits.train):,} documents to train on, {len(splits.dev):,} of other modules to choose and calibrate "
@@ -137,22 +137,6 @@ class Splits(NamedTuple):
 
     train: Corpus
     dev: Corpus
-
-
-def hold_out_modules(corpus: Corpus) -> Splits:
-    """Set one module in twenty aside, with all its documents: as test is made of modules that training never saw."""
-    import numpy as np
-
-    modules = np.array([not label.startswith("arg:") for label in corpus.labels.ids])
-    held = np.zeros(len(corpus), dtype=bool)
-    for row in range(len(corpus)):
-        found = corpus.Y.indices[corpus.Y.indptr[row] : corpus.Y.indptr[row + 1]]
-        names = corpus.labels.decode(found[modules[found]].tolist())
-        module = max(names, key=lambda name: (len(name), name), default="")
-        held[row] = int.from_bytes(hashlib.sha256(f"dev {module}".encode()).digest()[:8], "big") % _DEV_SHARE == 0
-    if held.any() and not held.all():
-        return Splits(corpus.take(np.flatnonzero(~held)), corpus.take(np.flatnonzero(held)))
-    return Splits(*corpus.split(1 / _DEV_SHARE))  # a handful of modules: any documents will do
 
 
 def train_model(method: str, splits: Splits, folder: str) -> Model:
