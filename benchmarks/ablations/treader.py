@@ -20,8 +20,8 @@ SHARED: dict[str, Any] = {
     "rate": {"words": 1e-2, "reader": 3e-4},  # with 1e-3 the attentions' tanh saturates where two stand in a row
     "train": {"epochs": _EPOCHS, "batch_size": 16, "schedule": "linear"},  # attention in a row wants many steps
 }
-# what lets the reading layers learn, beyond the paper: norms, residuals, teacher and text pooled apart
-NORM: dict[str, Any] = {"reader": {"norm": True}, "head": {"pool": "apart"}}
+# what lets the reading layers learn, beyond the paper: norms, residuals, teacher and text pooled apart, dropout
+NORM: dict[str, Any] = {"reader": {"norm": True}, "head": {"pool": "apart", "dropout": 0.5}}
 _BY_TFIDF = merge(SHARED, {"neighbours": {"vectors": "tfidf"}})
 _VOTE = merge(_BY_TFIDF, {"scope": {"weighted": True}, "head": {"vote": True}})  # "weight", by its old name
 _FIGURES = ("P@1", "P@3", "P@5", "nDCG@3", "nDCG@5")
