@@ -81,3 +81,13 @@ class Composed(Protocol):
     @property
     def members(self) -> Sequence[Model]:
         """The models that rank together."""
+
+
+def reads_labels(model: Model) -> bool:
+    """Say whether a model, or a member of it, ranks labels by their texts, and so new ones too."""
+    from xmtc.core.calibration import uncalibrated  # imports what imports this module
+
+    plain = uncalibrated(model)
+    if isinstance(plain, Composed):
+        return any(map(reads_labels, plain.members))
+    return isinstance(plain, Forgetful) and plain.forget(()) is not None

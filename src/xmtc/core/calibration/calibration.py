@@ -2,8 +2,8 @@
 
 In come the ranking of such documents, their true labels and the label set; out comes a `Calibration`, which turns
 scores into probabilities and finds thresholds. Labels are pooled by how many training documents they have (few, medium,
-many, as in metrics, and unseen where a model ranks such labels): a rare label alone has too few pairs to learn from. Scores and their order stay as they are.
-Knows no models and no files.
+many, as in metrics, and unseen where a model ranks such labels): a rare label alone has too few pairs to learn from.
+Scores and their order stay as they are. Knows no models and no files.
 """
 
 from __future__ import annotations

@@ -65,8 +65,8 @@ def teach(
     documents. The ensemble's scores come from trees of the other half of the documents.
 
     The calibration comes from scores that trees of one half of the documents give to the other half: so it holds for
-    new documents, and undoes the weights of rare labels. Labels that a lesson hid count as unseen in it. The leaderboard
-    leaves them out.
+    new documents, and undoes the weights of rare labels. Labels that a lesson hid count as
+    unseen in it, and the leaderboard leaves them out.
     """
     aligned = corpus.align(labels)
     taught, right, rows, listed, hidden = _study(lessons, aligned, labels)

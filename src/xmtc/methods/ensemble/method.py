@@ -102,6 +102,12 @@ def load(reader: FolderReader, load_member: Callable[[Path], Model]) -> Ensemble
     return EnsembleModel(manifest, labels, members, config.rule, config.weights)
 
 
+def with_members(model: Model, members: Sequence[Model]) -> Model:
+    """Return an ensemble with other members in their places, which know more concepts than those before."""
+    assert isinstance(model, (EnsembleModel, LearnedEnsemble))
+    return replace(model, members=tuple(members), labels=unite_labels([member.labels for member in members]))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class EnsembleModel(DisplayedModel):
     """Models that rank together by a fixed rule; see `xmtc.core.model.Model`."""
