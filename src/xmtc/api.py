@@ -25,6 +25,7 @@ from xmtc.catalogue import (
 from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError, ModelError, XmtcError
+from xmtc.core.labels import Concept
 from xmtc.core.model import Model
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.propensity import Propensity
@@ -46,6 +47,7 @@ __all__ = [
     "METHODS",
     "TrainingRun",
     "calibrate",
+    "check_add_labels",
     "check_out",
     "compare",
     "compile_kernels",
@@ -425,6 +427,7 @@ def update(
     model: Model,
     corpus: Corpus | None = None,
     *,
+    labels: Iterable[Concept] | None = None,
     base: Corpus | None = None,
     retire: Iterable[str] = (),
     budget: float = 0.05,
@@ -432,14 +435,23 @@ def update(
     overwrite: bool = False,
     progress: Progress = SILENT,
 ) -> Model:
-    """Add documents and labels to a linear or knn model and retire labels, without training all of it again.
+    """Add documents and labels to a linear, knn or match model and retire labels, without training all of it again.
 
     corpus: all documents, old and new; or only the new ones, with `base` the documents of the model's training. Without
     these, new documents teach a linear model new labels, but not known ones; a knn model holds them itself. retire: ids
     or names of labels never to be ranked again. budget: the share of a full training's work that may go into a linear
     model, new labels first; 1 refits all that changed. The given model stays as it was; a calibration does not carry
     over.
+
+    labels: concepts of a vocabulary that need no documents: models of method match, knn models with
+    `neighbours.labels`, and ensembles with such members suggest them at once, by their names. A calibration stays.
     """
+    if labels is not None:
+        labels = _check_labels(labels)
+    if labels is not None and corpus is None and base is None and not retire:
+        if out is not None:
+            check_target(out, overwrite=overwrite)
+        return _finish_update(_add_labels(model, labels, progress), out, overwrite, progress)
     for given in (corpus, base):
         if given is not None and not isinstance(given, Corpus):
             raise DataError(f"update takes a Corpus, as read_corpus gives it; got {type(given).__name__}")
@@ -456,10 +468,58 @@ def update(
     updated: Model = method.update(plain, corpus, base=base, retire=retire, budget=budget, progress=progress)
     if model is not plain:
         progress.say("the updated model is not calibrated, since its scores are others; calibrate it again")
+    return _finish_update(
+        updated if labels is None else _add_labels(updated, labels, progress), out, overwrite, progress
+    )
+
+
+def _finish_update(updated: Model, out: str | Path | None, overwrite: bool, progress: Progress) -> Model:
     if out is not None:
         progress.stage("saving")
         updated.save(out, overwrite=overwrite)
     return updated
+
+
+def _check_labels(labels: Iterable[Concept]) -> list[Concept]:
+    """The concepts, none twice; what is no vocabulary is refused."""
+    concepts = list(labels)
+    strange = next((concept for concept in concepts if not isinstance(concept, Concept)), None)
+    if strange is not None:
+        raise DataError(f"labels takes Concepts, such as xmtc.Concept('4711', 'sugar'); got {strange!r}")
+    if not concepts:
+        raise DataError("the vocabulary is empty: there is no label to add")
+    return list({concept.id: concept for concept in concepts}.values())
+
+
+def check_add_labels(model: Model) -> None:
+    """Raise for a model that cannot rank labels without documents."""
+    from xmtc.core.abilities import reads_labels
+
+    if not reads_labels(model):
+        raise ModelError(
+            f"a {model.manifest.method} model gives only labels that it was trained on; new labels without documents "
+            "need a match model, a knn model with neighbours.labels, or an ensemble with such a member"
+        )
+
+
+def _add_labels(model: Model, concepts: Sequence[Concept], progress: Progress) -> Model:
+    """A copy of a model that ranks these concepts, too; of an ensemble, all members that can."""
+    from xmtc.core.abilities import Composed, reads_labels
+    from xmtc.core.calibration import CalibratedModel, calibration_of, uncalibrated
+    from xmtc.core.updatable import TakesLabels
+
+    check_add_labels(model)
+    plain, calibration = uncalibrated(model), calibration_of(model)
+    if plain.manifest.method == _ENSEMBLE and isinstance(plain, Composed):
+        from xmtc.methods.ensemble import with_members
+
+        members = [_add_labels(one, concepts, progress) if reads_labels(one) else one for one in plain.members]
+        updated = with_members(plain, members)
+    else:
+        method = open_method(plain.manifest.method)
+        assert isinstance(method, TakesLabels)  # as `reads_labels` promises
+        updated = method.add_labels(plain, concepts, progress=progress)
+    return updated if calibration is None else CalibratedModel(updated, calibration)
 
 
 def check_update(model: Model) -> Updatable[Any]:
@@ -468,10 +528,14 @@ def check_update(model: Model) -> Updatable[Any]:
 
     name = model.manifest.method
     if name == _ENSEMBLE:
-        raise ModelError("an ensemble is not updated itself; update its linear and knn members, then join them again")
+        raise ModelError(
+            "an ensemble is not updated itself; update its linear, knn and match members, then join them again"
+        )
     method = open_method(name)
     if not isinstance(method, Updatable):
-        raise ModelError(f"only linear and knn models can be updated; this one is of method {name!r}: train it anew")
+        raise ModelError(
+            f"only linear, knn and match models can be updated; this one is of method {name!r}: train it anew"
+        )
     return method
 
 

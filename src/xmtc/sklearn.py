@@ -90,8 +90,7 @@ class XMTCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if sp.issparse(documents):
             self.n_features_in_ = documents.shape[1]
         column_of = {label: column for column, label in enumerate(corpus.labels.ids)}
-        trained = self.model_.labels.ids[: self.model_.labels.n_labels]
-        self._columns = np.array([column_of[label] for label in trained], dtype=np.int64)
+        self._columns = np.array([column_of[label] for label in self.model_.labels.ids], dtype=np.int64)
         return self
 
     def predict(self, X: Any) -> sp.csr_matrix:

@@ -7,6 +7,7 @@ a baseline that does not. XMTC_CONTRACT names methods of other packages to run, 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -125,7 +126,13 @@ KNN = {
     "neighbours": {"k": 1},
 }
 METHODS["knn (encoder)"] = merge(KNN, {"neighbours": {"vectors": "encoder"}})
+METHODS["knn (labels)"] = {"tfidf": {"min_df": 1}, "neighbours": {"labels": True}}
 METHODS["knn (both)"] = merge(KNN, {"neighbours": {"vectors": "both", "share": 0.2}})
+
+
+# names found in the text, by words alone, and by an encoder that knows nothing, too
+METHODS["match"] = {}
+METHODS["match (encoder)"] = {"semantic": {"nearest": 3}, "encoder": KNN["encoder"]}
 
 
 # two linear members, one tree and three, joined by trees that learn from folds of the same documents
@@ -134,6 +141,8 @@ METHODS["ensemble (learned)"] = {"tfidf": {"min_df": 1}, "cluster": {"size": 8}}
 
 def train(data, method, config, *, dev=None, seed=0, out=None):
     """Train by any method; an ensemble's members are trained first."""
+    if method == "match":
+        data = worded(data)
     if method != "ensemble":
         return xmtc.train(data, method, config, dev=dev, seed=seed, out=out)
     members = [xmtc.train(data, "linear", merge(config, {"tree": {"trees": n}}), seed=seed) for n in (1, 3)]
@@ -155,6 +164,15 @@ def corpus(n=64, n_labels=24, seed=0):
     lists += [[], ["L00"]]
     concepts = [xmtc.Concept(f"L{i:02d}", f"label {i}", parents=("root",)) for i in range(n_labels)]
     return xmtc.Corpus.from_lists(texts, lists, concepts=concepts)
+
+
+def worded(data):
+    """The same documents, whose labels have their words as alternative names, for a method that reads names alone."""
+    labels = data.labels
+    others = [
+        tuple(f"topic{int(id[1:])}word{w}" for w in range(3)) if id[1:].isdecimal() else () for id in labels.ids
+    ]
+    return replace(data, labels=replace(labels, alternatives=tuple(others)))
 
 
 @pytest.fixture(scope="module", params=METHODS)

@@ -18,9 +18,9 @@ def details_json(model: Model) -> dict[str, Any]:
 
 
 def last_update(model: Model) -> dict[str, Any]:
-    """Return what the last update of a model did."""
-    done: dict[str, Any] = details_json(model)["updates"][-1]
-    return done
+    """Return what the last update of a model by documents, or by labels to retire, did."""
+    updates: list[dict[str, Any]] = details_json(model)["updates"]
+    return [done for done in updates if "new_concepts" not in done][-1]
 
 
 def leaderboard(model: Model) -> list[dict[str, Any]]:

@@ -5,10 +5,10 @@ Shared by the command line and the report. `xmtc.core.metrics` lists all metrics
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
-from xmtc.core.metrics import BINS, METRICS, Difference, LabelMetric
+from xmtc.core.metrics import BINS, METRICS, UNSEEN_RECALL, Difference, LabelMetric, compared_keys
 
 # what a report shows first, and what it draws of a comparison
 HEADLINES = ("P@1", "P@5", "R@5", "nDCG@5", "PSP@5", "macro-F@5/few")
@@ -21,6 +21,11 @@ Verdict = Literal["better", "worse", "undecided"]
 def compared_label_metrics() -> tuple[LabelMetric, ...]:
     """Return the metrics of labels that comparisons of models list."""
     return tuple(metric for metric in METRICS.values() if isinstance(metric, LabelMetric) and metric.compared)
+
+
+def listed_keys(values: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the keys that a comparison lists; those of unseen labels where one of the models finds such labels."""
+    return compared_keys(unseen=any(found.get(UNSEEN_RECALL, 0) > 0 for found in values))
 
 
 def verdict(found: Difference) -> Verdict:

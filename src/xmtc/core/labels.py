@@ -1,7 +1,7 @@
 """Labels: the one place that knows label names. Below it all is integers.
 
 A `LabelSet` lists first the labels that have training documents (and so parameters), then concepts that only a
-hierarchy or a truth mentions: they have names and parents, never a score.
+vocabulary, a hierarchy or a truth mentions: they have names and parents. Only models that read label texts rank them.
 """
 
 from __future__ import annotations
@@ -198,6 +198,16 @@ class LabelSet(Displayed):
                 if parent not in known and parent in described:
                     known[parent] = described[parent]
                     new.append(parent)
+        return self._assemble(list(self.ids), self.n_labels, known, self.counts.tolist())
+
+    def described(self, concepts: Iterable[Concept]) -> LabelSet:
+        """Return this set with what a labels file says: known entries described anew, new ones after them.
+
+        A concept that has neither name, alternatives, description nor parents changes nothing of a known entry.
+        """
+        known = {concept.id: concept for concept in self.concepts()}
+        told = [concept for concept in concepts if concept.id not in known or concept != Concept(concept.id)]
+        known.update({concept.id: concept for concept in told})
         return self._assemble(list(self.ids), self.n_labels, known, self.counts.tolist())
 
     def reorder(self, order: NDArray[np.integer], n_labels: int) -> LabelSet:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from xmtc.core.abilities import Forgetful
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
 from xmtc.core.held_out import TrainAgain, held_out_dev, hold_out_again, is_training_corpus
@@ -21,6 +22,7 @@ from xmtc.core.progress import SILENT, Progress
 from xmtc.core.rank_corpus import rank_corpus
 from xmtc.core.ranking import Ranking
 
+HIDING = 5  # parts of the labels, each hidden from a part of the documents, where a model ranks unseen labels
 FOLDS = 3  # parts of a training corpus, each ranked by models that are trained on the others
 
 
@@ -31,6 +33,7 @@ class Lesson:
     rows: NDArray[np.int64]  # of the corpus
     rankings: list[Ranking]  # of these rows, by each model
     labels: list[LabelSet]  # of each model
+    hidden: tuple[str, ...] = ()  # ids of labels that the models ranked as if no training document had them
 
 
 def find_lessons(
@@ -50,6 +53,10 @@ def find_lessons(
     - a model that held out a part of it ranks that part, and no more can be learnt from;
     - a cheap model is replaced by copies trained without what they rank: by folds, or without that part;
     - any other model is refused.
+
+    Where a model can rank labels that no document has, each document is ranked with a part of the labels hidden: no
+    model gives them, but for those that can, which rank them as unseen. So an ensemble learns what their scores are
+    worth for labels that it will never have seen, and does not prefer labels that all models list.
     """
     trained = [is_training_corpus(model, corpus) for model in models]
     labelled = np.flatnonzero(np.diff(corpus.Y.indptr))
@@ -84,6 +91,51 @@ def find_lessons(
             ]
         room = max(1, limit * len(part) // len(usable))
         rows = np.sort(np.random.default_rng(seed).permutation(part)[:room])
-        ranked = corpus.take(rows)
-        rankings = [rank_corpus(ranker, ranked, depth, progress) for ranker in rankers]
-        yield Lesson(rows, rankings, [ranker.labels for ranker in rankers])
+        if not any(_forget(ranker, ()) for ranker in rankers):
+            ranked = corpus.take(rows)
+            rankings = [rank_corpus(ranker, ranked, depth, progress) for ranker in rankers]
+            yield Lesson(rows, rankings, [ranker.labels for ranker in rankers])
+            continue
+        for shown, hidden in _hide(rows, rankers, seed):
+            yield _rank_without(rankers, corpus, shown, hidden, depth, progress)
+
+
+def _hide(
+    rows: NDArray[np.int64], rankers: Sequence[Model], seed: int
+) -> Iterator[tuple[NDArray[np.int64], tuple[str, ...]]]:
+    """Parts of the rows, each with the ids of labels to hide from those who rank it: every label once."""
+    trained = sorted({label for ranker in rankers for label in ranker.labels.ids[: ranker.labels.n_labels]})
+    draw = np.random.default_rng(seed).permutation
+    of_rows, of_labels = (np.array_split(draw(n), HIDING) for n in (len(rows), len(trained)))
+    for own, hidden in zip(of_rows, of_labels, strict=True):
+        if len(own):
+            yield rows[np.sort(own)], tuple([trained[i] for i in np.sort(hidden).tolist()])
+
+
+def _rank_without(
+    rankers: Sequence[Model],
+    corpus: Corpus,
+    rows: NDArray[np.int64],
+    hidden: tuple[str, ...],
+    depth: int,
+    progress: Progress,
+) -> Lesson:
+    """Rank rows by models that have never seen some labels, or act so."""
+    ranked, rankings, labels = corpus.take(rows), [], []
+    for ranker in rankers:
+        entries = [ranker.labels.position[label] for label in hidden if label in ranker.labels.position]
+        counts = ranker.labels.counts.copy()
+        counts[entries] = 0
+        copy = _forget(ranker, hidden)
+        if copy is not None:
+            found = rank_corpus(copy, ranked, depth, progress)
+        else:  # most hidden labels are not listed at all: half as many more fill their places
+            wide = rank_corpus(ranker, ranked, depth + depth // 2, progress)
+            found = wide.keep((wide.labels >= 0) & ~np.isin(wide.labels, entries)).top(depth)
+        rankings.append(found)
+        labels.append(ranker.labels.with_counts(counts))
+    return Lesson(rows, rankings, labels, hidden)
+
+
+def _forget(model: Model, ids: Sequence[str]) -> Model | None:
+    return model.forget(ids) if isinstance(model, Forgetful) else None

@@ -23,7 +23,8 @@ class Method(Protocol[C]):
 
     What the models of a method must keep, besides `xmtc.core.model.Model`: `manifest.details` is a
     `xmtc.core.storage.Details` (its `features` is None for a model of texts, else the number of columns), `labels` are
-    those of the corpus, `rank` gives label numbers below `labels.n_labels`, and `save` writes with `write_folder`. A
+    those of the corpus, `rank` gives label numbers below `labels.n_labels` (those of concepts too, if it is a
+    `xmtc.core.abilities.RanksConcepts`), and `save` writes with `write_folder`. A
     `Config` without `propensity` is judged with the default A and B, one without `train.names` ignores that setting.
     """
 

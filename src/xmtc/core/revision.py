@@ -7,7 +7,7 @@ the updated model will have, and the documents it may learn from. Knows no weigh
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -51,14 +51,19 @@ def revise(
     corpus: Corpus | None,
     base: Corpus | None = None,
     retire: Iterable[str] = (),
+    *,
+    concepts: Collection[int] = (),
+    only_news: bool = True,
 ) -> Revision:
     """Return what a model of `labels` and `manifest` becomes.
 
     corpus: new documents, or all documents, those of training among them; None where labels are only retired. base: the
     documents of training, where `corpus` does not hold them. retire: ids or names of labels never to be ranked again.
+    concepts: entries without training documents that the model can rank, and so retire. only_news: refuse documents
+    that a model of trees could learn nothing from.
     """
     if corpus is None:
-        known = _retire(labels, manifest, retire)
+        known = _retire(labels, manifest, retire, concepts)
         if base is not None or not known.newly:
             raise ConfigError(NOTHING)
         left = _arrange(labels, known.kept, None, [], labels.counts[known.kept])
@@ -70,18 +75,27 @@ def revise(
     if base is not None:
         check_base(base, manifest)
         corpus = join(base, corpus)
-    known = _retire(labels, manifest, retire)
+    known = _retire(labels, manifest, retire, concepts)
     whole = base is not None or is_whole(labels, manifest, corpus, known.kept)
     revision = _revise(labels, manifest, corpus, known, whole)
-    _check_news(corpus, whole, revision.labels.n_labels - revision.n_kept, revision.changed, known.newly)
+    if only_news:
+        _check_news(corpus, whole, revision.labels.n_labels - revision.n_kept, revision.changed, known.newly)
     return revision
 
 
 def revise_all(
-    labels: LabelSet, manifest: Manifest[UpdatableDetails], corpus: Corpus, retire: Iterable[str] = ()
+    labels: LabelSet,
+    manifest: Manifest[UpdatableDetails],
+    corpus: Corpus,
+    retire: Iterable[str] = (),
+    *,
+    concepts: Collection[int] = (),
 ) -> Revision:
-    """Return what a model becomes that is to hold the documents of `corpus`, old and new, and no others."""
-    return _revise(labels, manifest, corpus, _retire(labels, manifest, retire), whole=True)
+    """Return what a model becomes that is to hold the documents of `corpus`, old and new, and no others.
+
+    concepts: as for `revise`.
+    """
+    return _revise(labels, manifest, corpus, _retire(labels, manifest, retire, concepts), whole=True)
 
 
 def is_whole(
@@ -109,12 +123,14 @@ class _Retired:
     newly: int  # how many of them are retired now
 
 
-def _retire(labels: LabelSet, manifest: Manifest[UpdatableDetails], retire: Iterable[str]) -> _Retired:
+def _retire(
+    labels: LabelSet, manifest: Manifest[UpdatableDetails], retire: Iterable[str], concepts: Collection[int]
+) -> _Retired:
     before = tuple(manifest.details.retired)
-    retired = (*before, *_find_retired(labels, retire, before))
+    retired = (*before, *_find_retired(labels, retire, before, concepts))
     gone = set(retired)
     kept = np.array([i for i in range(labels.n_labels) if labels.ids[i] not in gone], dtype=np.int64)
-    if len(kept) == 0:
+    if len(kept) == 0 and len(concepts) == 0:
         raise ConfigError("all labels would be retired; a model needs at least one")
     new_ids = np.full(labels.n_labels, -1, dtype=np.int64)
     new_ids[kept] = np.arange(len(kept))
@@ -167,13 +183,15 @@ def join(base: Corpus, added: Corpus) -> Corpus:
     return Corpus(_end_to_end(base.ids, added.ids), texts, X, Y, labels).compact()
 
 
-def _find_retired(labels: LabelSet, retire: Iterable[str], before: Sequence[str]) -> list[str]:
+def _find_retired(
+    labels: LabelSet, retire: Iterable[str], before: Sequence[str], concepts: Collection[int]
+) -> list[str]:
     found = []
     for name in dict.fromkeys(retire):
         entry = labels.find(name)
         if labels.ids[entry] in before:
             raise DataError(f"label {name!r} is retired already")
-        if entry >= labels.n_labels:
+        if entry >= labels.n_labels and entry not in concepts:
             raise DataError(f"label {name!r} has no training document, so the model never gives it: nothing to retire")
         found.append(labels.ids[entry])
     return list(dict.fromkeys(found))

@@ -102,7 +102,7 @@ class SavedRanking:
         n_labels = int(facts["n_labels"])
         if labels.shape != scores.shape or len(labels) != len(ids) or len(names) != len(parts["counts"]):
             raise ValueError
-        if labels.size and not (labels.min() >= -1 and labels.max() < n_labels <= len(names)):
+        if labels.size and not (labels.min() >= -1 and labels.max() < len(names) >= n_labels):
             raise ValueError
         described = zip(map(Concept, names), parts["counts"].tolist(), strict=True)
         return cls(

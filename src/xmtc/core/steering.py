@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from xmtc.core.abilities import count_ranked, find_concepts
 from xmtc.core.calibration import UNCALIBRATED, calibration_of
 from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.labels import LabelSet
@@ -35,7 +36,7 @@ _below: WeakKeyDictionary[LabelSet, sp.csr_matrix] = WeakKeyDictionary()
 class Steering:
     """What a user asks of a model's rankings, checked once for any number of documents."""
 
-    allowed: NDArray[np.bool_] | None  # (n_labels,); None: all
+    allowed: NDArray[np.bool_] | None  # (entries,): labels that may be given; None: all that the model ranks
     threshold: float | None
     min_score: float | None
 
@@ -56,13 +57,13 @@ class Steering:
                 raise ConfigError(f"threshold is a probability, from 0 to 1; got {threshold:g}")
             if calibration_of(model) is None:
                 raise ModelError(UNCALIBRATED)
-        allowed = select(model.labels, include, exclude) if include or exclude else None
+        allowed = select(model.labels, include, exclude, find_concepts(model)) if include or exclude else None
         return cls(allowed, threshold, min_score)
 
     def rank(self, model: Model, documents: Documents, k: int) -> Ranking:
         """Return at most k labels of each document."""
         check_k(k)
-        k = min(k, model.labels.n_labels)
+        k = min(k, count_ranked(model))
         if self.allowed is None:
             return drop_below(model.rank(documents, k), self.threshold, self.min_score)
         return drop_below(rank_among(model, documents, k, self.allowed), self.threshold, self.min_score)
@@ -101,18 +102,29 @@ def drop_below(ranking: Ranking, threshold: float | None = None, min_score: floa
     return ranking.keep(kept)
 
 
-def select(labels: LabelSet, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> NDArray[np.bool_]:
-    """Return which labels with parameters are included (all, if none is named) and not excluded."""
-    allowed = np.ones(labels.n_labels, dtype=bool)
+def select(
+    labels: LabelSet,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    concepts: NDArray[np.int64] | None = None,
+) -> NDArray[np.bool_]:
+    """Return which entries are included (all, if none is named) and not excluded.
+
+    Entries without training documents are left out, but for `concepts`: those of them that the model can rank.
+    """
+    ranked = np.arange(len(labels)) < labels.n_labels
+    if concepts is not None:
+        ranked[concepts] = True
+    allowed = ranked
     if include:
-        allowed = np.zeros(labels.n_labels, dtype=bool)
+        allowed = np.zeros(len(labels), dtype=bool)
         for name in _names("include", include):
-            found = _subtree(labels, labels.find(name))
+            found = _subtree(labels, labels.find(name)) & ranked
             if not found.any():
                 raise DataError(f"label {name!r} has no training document, nor has one below it: no model gives it")
             allowed |= found
     for name in _names("exclude", exclude):
-        allowed &= ~_subtree(labels, labels.find(name))
+        allowed = allowed & ~_subtree(labels, labels.find(name))
     if not allowed.any():
         raise ConfigError("no label is left to give: all that are included are excluded too")
     return allowed
@@ -124,7 +136,7 @@ def rank_among(model: Model, documents: Documents, k: int, allowed: NDArray[np.b
     Documents that lack some after a first ranking are ranked deeper and deeper, until the model has no more. A row
     depends on its own document alone.
     """
-    n_labels = model.labels.n_labels
+    n_labels = count_ranked(model)
     width = min(n_labels, max(k, _FIRST))
     whole = model.rank(documents, width)
     found, lacking = _allowed_of(whole, allowed, k)
@@ -162,7 +174,7 @@ def _take(documents: Documents, rows: NDArray[np.integer]) -> Documents:
 
 
 def _subtree(labels: LabelSet, entry: int) -> NDArray[np.bool_]:
-    """Which labels with parameters are this entry or below it."""
+    """Which entries are this entry or below it."""
     children = _children(labels)
     seen = np.zeros(len(labels), dtype=bool)
     level = np.array([entry])
@@ -170,7 +182,7 @@ def _subtree(labels: LabelSet, entry: int) -> NDArray[np.bool_]:
         seen[level] = True
         reached = np.unique(children[level].indices)
         level = reached[~seen[reached]]
-    return seen[: labels.n_labels]
+    return seen
 
 
 def _children(labels: LabelSet) -> sp.csr_matrix:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from xmtc.core.abilities import Composed, Lexical
+from xmtc.core.abilities import Composed, Lexical, find_concepts
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataWarning
 from xmtc.core.labels import LabelSet
@@ -40,9 +40,10 @@ def check_evaluation(model: Model, corpus: Corpus, name: str = "the model") -> N
         if share > _SHARED:
             warn(f"{name} was trained on about {share:.0%} of these texts, so its scores are too good")
     counts = np.bincount(corpus.Y.indices, minlength=len(corpus.labels))
-    n_labels = model.labels.n_labels
+    labels = model.labels
     used = np.flatnonzero(counts).tolist()
-    known = [entry for entry in used if model.labels.position.get(corpus.labels.ids[entry], n_labels) < n_labels]
+    ranked = {*labels.ids[: labels.n_labels], *(labels.ids[entry] for entry in find_concepts(model).tolist())}
+    known = [entry for entry in used if corpus.labels.ids[entry] in ranked]
     if used and counts[known].sum() < _FEW_LABELS * counts.sum():
         examples = f"{corpus.labels.ids[used[0]]!r} here, {model.labels.ids[0]!r} there"
         some = f"{len(known):,} of the {len(used):,} labels" if known else f"none of the {len(used):,} labels"

@@ -5,12 +5,13 @@ Ask with `isinstance`; every method is a `Method` too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 from pydantic import Field
 
 from xmtc.core.corpus import Corpus
+from xmtc.core.labels import Concept
 from xmtc.core.model import Model
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import Details, Record
@@ -36,6 +37,15 @@ class Updatable(Protocol[M]):
         ...
 
 
+@runtime_checkable
+class TakesLabels(Protocol[M]):
+    """A method whose models can rank new concepts by their texts, without documents and without training."""
+
+    def add_labels(self, model: M, concepts: Sequence[Concept], *, progress: Progress = SILENT) -> M:
+        """Return a copy of a model that knows these concepts, too; those that it knows are described anew."""
+        ...
+
+
 class UpdateSummary(Record):
     """What one update did; a model's details list all of its updates."""
 
@@ -43,6 +53,7 @@ class UpdateSummary(Record):
     whole: bool  # whether the model learnt from the documents of training, too
     new_labels: int
     retired_labels: int
+    new_concepts: int | None = None  # labels without documents that a vocabulary added
     # of methods that train trees:
     new_clusters: int | None = None
     refitted_nodes: int | None = None

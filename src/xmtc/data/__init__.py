@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from xmtc.data.pydocs import build_pydocs
     from xmtc.data.synthetic import build_synthetic
     from xmtc.data.table_mapping import TableMapping, store_mapping, stored_mapping
-    from xmtc.data.vocabulary import is_vocabulary
+    from xmtc.data.vocabulary import is_vocabulary, read_labels
 
 __all__ = [
     "LAYOUTS",
@@ -49,6 +49,7 @@ __all__ = [
     "iter_features",
     "read_corpus",
     "read_label_vectors",
+    "read_labels",
     "splits",
     "store_mapping",
     "stored_mapping",
@@ -73,6 +74,7 @@ _LAZY = {
     "iter_documents": "xmtc.data.prediction_input",
     "iter_features": "xmtc.data.prediction_input",
     "read_label_vectors": "xmtc.data.layouts",
+    "read_labels": "xmtc.data.vocabulary",
     "store_mapping": "xmtc.data.table_mapping",
     "stored_mapping": "xmtc.data.table_mapping",
     "zipf_points": "xmtc.data.description",

@@ -7,7 +7,7 @@ leaves, zero where nothing is known of the label. Knows no encoder: callers hand
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import pairwise
 from urllib.parse import unquote
 
@@ -70,6 +70,31 @@ def label_texts(labels: LabelSet) -> list[str]:
         text = unquote(" ".join([name, *labels.alternatives[i], labels.descriptions[i]]))
         texts.append(" ".join(re.sub(r"[\W_]", " ", text).split()) or "unk")
     return texts
+
+
+def own_name(labels: LabelSet, entry: int) -> str:
+    """Return the name of an entry; "" if it has none.
+
+    The id serves as the name of a label that has documents and no name, if it has letters: tags are often both. A
+    concept without a name may be the mere parent of others, and has none.
+    """
+    id, name = labels.ids[entry], labels.names[entry]
+    if name != id:
+        return name
+    name = local_name(id) if entry < labels.n_labels else ""
+    return name if any(letter.isalpha() for letter in name) else ""
+
+
+def named_texts(labels: LabelSet, gone: Collection[str] = ()) -> tuple[NDArray[np.int64], list[str]]:
+    """Return the entries that have a name or alternatives, but for those with ids in `gone`, and a text for each."""
+    entries, texts = list[int](), list[str]()
+    retired = set(gone)
+    for entry, (id, others) in enumerate(zip(labels.ids, labels.alternatives, strict=True)):
+        name = own_name(labels, entry)
+        if (name or others) and id not in retired:
+            entries.append(entry)
+            texts.append(", ".join([*([name] if name else []), *others]))
+    return np.array(entries, dtype=np.int64), texts
 
 
 def local_name(identifier: str) -> str:

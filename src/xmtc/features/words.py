@@ -63,7 +63,7 @@ class Words:
         """Keep the most frequent words, lower-cased; numbers are not among them. Of equals, the first in order."""
         counts: Counter[str] = Counter()
         for text in texts:
-            counts.update(_WORD.findall(text.lower()))
+            counts.update(split_words(text))
         words = [(-count, word) for word, count in counts.items() if not _NUMBER.fullmatch(word)]
         return cls(Texts.pack(word for _, word in sorted(words)[: config.size]), config.max_words)
 
@@ -76,9 +76,7 @@ class Words:
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
         """Return where each word that is read stands in a text, in characters; (0, 0) if there is none."""
-        places = [i for i, letter in enumerate(text) for _ in letter.lower()]  # a few letters grow when lowered
-        found = islice(_WORD.finditer(text.lower()), self.max_words)
-        return [(places[match.start()], places[match.end() - 1] + 1) for match in found] or [(0, 0)]
+        return word_spans(text)[: self.max_words] or [(0, 0)]
 
     def fingerprint(self) -> str:
         """Return a string that changes whenever the numbers could."""
@@ -101,6 +99,17 @@ class Words:
         number_of = self._number_of
         found = (match.group() for match in islice(_WORD.finditer(text.lower()), self.max_words))
         return [number_of.get(word) or (NUMBER if _NUMBER.fullmatch(word) else UNKNOWN) for word in found]
+
+
+def split_words(text: str) -> list[str]:
+    """Return the words and numbers of a text, lower-cased."""
+    return _WORD.findall(text.lower())
+
+
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Return where each word of `split_words` stands in a text, in characters."""
+    places = [i for i, letter in enumerate(text) for _ in letter.lower()]  # a few letters grow when lowered
+    return [(places[match.start()], places[match.end() - 1] + 1) for match in _WORD.finditer(text.lower())]
 
 
 def word_vectors(

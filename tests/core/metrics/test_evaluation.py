@@ -91,7 +91,8 @@ def naive(truth, lists, counts, n_documents, mode="all", A=0.55, B=1.5, ks=(1, 3
             below["PSnDCG-rows"] += ideal_gain / ideal_dcg
         metrics.update({f"{name}@{k}": 100 * total / n for name, total in sums.items()})
         metrics.update({f"{name}@{k}": 100 * above[name] / below[name] if below[name] else 0.0 for name in above})
-    for bin_, low, high in [("few", 1, 20), ("medium", 21, 100), ("many", 101, math.inf)]:
+    bins = [("few", 1, 20), ("medium", 21, 100), ("many", 101, math.inf)]
+    for bin_, low, high in [*bins, ("unseen", 0, 0)] if mode == "all" else bins:
         rows = []
         for label, count in enumerate(counts):
             occurs = sum(label in labels for labels in truth)
@@ -103,6 +104,10 @@ def naive(truth, lists, counts, n_documents, mode="all", A=0.55, B=1.5, ks=(1, 3
             rows.append((P, R, 2 * P * R / (P + R) if P + R else 0.0, float(right > 0)))
         for i, name in enumerate(["macro-P", "macro-R", "macro-F", "coverage"]):
             metrics[f"{name}@5/{bin_}"] = 100 * sum(row[i] for row in rows) / len(rows) if rows else 0.0
+    if mode == "all":
+        pairs = [(row, label) for row, labels in enumerate(truth) for label in labels if counts[label] == 0]
+        found = sum(label in lists[row][:5] for row, label in pairs)
+        metrics["R@5/unseen"] = 100 * found / len(pairs) if pairs else 0.0
     return metrics, n
 
 
@@ -114,7 +119,8 @@ def test_golden(mode):
         ranking, truth_matrix(GOLDEN["truth"], len(counts)), label_set(counts), GOLDEN["n_train"], mode=mode
     )
     expected = GOLDEN[mode]
-    assert set(report.metrics) == set(expected["metrics"])
+    assert {key for key in report.metrics if "unseen" not in key} == set(expected["metrics"])
+    assert len(report.metrics) == len(expected["metrics"]) + (5 if mode == "all" else 0)
     for key, value in expected["metrics"].items():
         assert report[key] == pytest.approx(value, abs=1e-6), key
     assert report.n == expected["documents"]
@@ -157,7 +163,10 @@ def test_keys_are_the_contract():
     names += [
         f"{name}@5/{b}" for name in ["macro-P", "macro-R", "macro-F", "coverage"] for b in ["few", "medium", "many"]
     ]
+    names += [f"{name}@5/unseen" for name in ["macro-P", "macro-R", "macro-F", "coverage", "R"]]
     assert set(report.metrics) == set(names)
+    known = evaluate(as_ranking(lists), truth_matrix(truth, 30), label_set(counts), 500, mode="known")
+    assert set(known.metrics) == {name for name in names if "unseen" not in name}
 
 
 def test_perfect_ranking_reaches_100_where_it_can():
@@ -166,7 +175,10 @@ def test_perfect_ranking_reaches_100_where_it_can():
     weight = inverse_propensity(counts, 1000)
     lists = [sorted(labels, key=lambda label: -weight[label]) for labels in truth]
     report = evaluate(as_ranking(lists), truth_matrix(truth, 6), label_set(counts), 1000)
-    assert {key for key, value in report.metrics.items() if value != pytest.approx(100)} == {"R@1", "R@3"}
+    assert {key for key, value in report.metrics.items() if value != pytest.approx(100)} == {
+        *("R@1", "R@3"),
+        *("macro-P@5/unseen", "macro-R@5/unseen", "macro-F@5/unseen", "coverage@5/unseen", "R@5/unseen"),
+    }
 
 
 def test_both_psndcg_variants_by_hand():

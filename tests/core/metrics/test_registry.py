@@ -99,6 +99,8 @@ def test_keys_have_their_order() -> None:
     of_labels = ["macro-P", "macro-R", "macro-F", "coverage"]
     expected = [f"{name}@{k}" for k in (2, 7) for name in of_documents]
     expected += [f"{name}@5/{bin_}" for bin_ in ("few", "medium", "many") for name in of_labels]
+    assert list(metric_keys((2, 7), unseen=False)) == expected
+    expected += [*(f"{name}@5/unseen" for name in of_labels), "R@5/unseen"]
     assert list(metric_keys((2, 7))) == expected
     truth, lists, counts = random_case(1)
     report = evaluate(as_ranking(lists), truth_matrix(truth, 30), label_set(counts), 500)

@@ -189,6 +189,6 @@ def test_mistakes(members: list[xmtc.Model], learned: xmtc.Model, monkeypatch: p
         xmtc.ensemble(members, "learned", dev=xmtc.Corpus.from_lists(["a"] * 12, [["new"]] * 12))
     with pytest.raises(DataError, match="learnt from these documents"):
         xmtc.calibrate(learned, DEV)
-    monkeypatch.setattr("xmtc.methods.ensemble.booster.find_spec", lambda name: None)
+    monkeypatch.setattr("xmtc.features.boosting.booster.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"pip install 'xmtc\[stack\]'"):
         xmtc.ensemble(members, "learned", dev=DEV)

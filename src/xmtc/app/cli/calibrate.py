@@ -54,7 +54,7 @@ def calibrate(
     from xmtc.app.cli.console import print_json
     from xmtc.app.cli.progress import show_progress
     from xmtc.core.calibration import DEPTH
-    from xmtc.core.metrics import BINS
+    from xmtc.core.metrics import ALL_BINS
 
     with show_progress() as progress:
         loaded = api.load(model)
@@ -72,7 +72,7 @@ def calibrate(
     for bin_, pairs in found.pairs.items():
         curve = "" if bin_ in found.curves else "; too few, so the curve of all labels serves"
         if pairs:
-            print(f"  {BINS[bin_].title:16} {pairs:9,} labels ranked, {found.right[bin_]:,} of them right{curve}")
+            print(f"  {ALL_BINS[bin_].title:16} {pairs:9,} labels ranked, {found.right[bin_]:,} of them right{curve}")
     for target, at in thresholds.items():
         print(f"  -k {DEPTH} --target {target:15} {at}")
 

@@ -23,6 +23,7 @@ def explain(
     from xmtc import api
     from xmtc.app.cli.console import print_json
     from xmtc.app.cli.rankings import explanation_json, print_explanations
+    from xmtc.core.abilities import count_ranked
 
     check_utf8(text, "TEXT")
     loaded = api.load(model)
@@ -31,7 +32,7 @@ def explain(
     if label is not None:
         wanted = [label]
     else:
-        wanted = loaded.labels.decode(loaded.rank([text], min(k, loaded.labels.n_labels)).labels[0].tolist())
+        wanted = loaded.labels.decode(loaded.rank([text], min(k, count_ranked(loaded))).labels[0].tolist())
     explanations = [loaded.explain(text, name) for name in wanted]
     if json:
         print_json({"text": text, "labels": [explanation_json(found, text, loaded.labels) for found in explanations]})

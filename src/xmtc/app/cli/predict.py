@@ -80,6 +80,7 @@ def predict(
     from xmtc.app.cli.kernels import announce_kernels
     from xmtc.app.cli.prediction_output import Form, Found, check_output, open_output
     from xmtc.app.cli.progress import show_progress
+    from xmtc.core.abilities import count_ranked
     from xmtc.core.calibration import calibration_of, find_threshold
     from xmtc.core.steering import Steering
 
@@ -89,7 +90,7 @@ def predict(
     source = _source(texts or [], input)
     mapping = table.mapping(model)
     loaded = api.load(model)
-    k = min(k, loaded.labels.n_labels)
+    k = min(k, count_ranked(loaded))
     chosen = None if target is None else find_threshold(loaded, target, k)
     threshold = threshold if chosen is None else chosen.value
     steering = Steering.check(loaded, threshold, min_score, include or (), exclude or ())

@@ -11,14 +11,12 @@ from rich.text import Text
 
 from xmtc.app.cli.console import duration, megabytes, out
 from xmtc.app.details import leaderboard, left_out
-from xmtc.app.scores import describe_propensity, relative, verdict
+from xmtc.app.scores import describe_propensity, listed_keys, relative, verdict
 from xmtc.core.metrics import (
-    BINS,
     UNSEEN,
     Comparison,
     Difference,
     Report,
-    compared_keys,
 )
 from xmtc.core.model import Model
 
@@ -80,7 +78,7 @@ def print_report(report: Report) -> None:
                 table.add_section()
             table.add_row(name, *map(_cell, cells))
         console.print(table)
-    console.print(Text(f"{', '.join(BINS)}: labels of the truth by their training documents", style="dim"))
+    console.print(Text(f"{', '.join(report.bins())}: labels of the truth by their training documents", style="dim"))
     unseen = report.labels_in_bin[UNSEEN]
     truth = {
         "all": f"all labels count; {unseen:,} of them were never seen in training",
@@ -96,7 +94,7 @@ def print_spread(folders: Sequence[str], data: str, report: Report, spread: Mapp
     console = out()
     console.print(Text(f"{', '.join(folders)} on {data}: {report.n:,} documents, truth {report.truth}"))
     table = _empty_table("percent", ["mean", "standard deviation"])
-    for key in compared_keys():
+    for key in listed_keys([report.metrics]):
         mean, deviation = spread[key]
         table.add_row(key, f"{mean:.2f}", f"{deviation:.2f}")
     console.print(table)
@@ -109,7 +107,8 @@ def print_comparison(comparison: Comparison, truth: str, data: str) -> None:
     for i, model in enumerate(comparison.models, start=1):
         console.print(Text(f"  [{i}] {model}"))
     values = _empty_table("percent", [f"[{i}]" for i in range(1, len(comparison.models) + 1)])
-    for key in compared_keys():
+    listed = listed_keys(comparison.values.values())
+    for key in listed:
         values.add_row(key, *(f"{comparison.values[model][key]:.2f}" for model in comparison.models))
     if len(comparison.models) > 2:
         console.print(values)
@@ -117,7 +116,7 @@ def print_comparison(comparison: Comparison, truth: str, data: str) -> None:
     for model, other, differences in comparison.all_differences():
         heads = [number[other], number[model], f"{number[model]} − {number[other]}", "relative", ""]
         table = _empty_table("percent", heads)
-        for key in compared_keys():
+        for key in listed:
             pair = (f"{comparison.values[name][key]:.2f}" for name in (other, model))
             table.add_row(key, *pair, *_difference_cells(differences[key]))
         console.print(table)
@@ -134,7 +133,7 @@ def print_side_by_side(comparison: Comparison) -> None:
         console.print(Text(f"  [{i}] {model}"))
     first, *others = comparison.models
     table = _empty_table("", [f"[{i}]" for i in range(1, len(comparison.models) + 1)])
-    for key in compared_keys():
+    for key in listed_keys(comparison.values.values()):
         cells = [
             Text(f"{comparison.values[model][key]:.2f} ").append(_sign(comparison.differences[model][key]))
             for model in others

@@ -25,6 +25,15 @@ def update(
             help="All documents, old and new (a folder's train split, or a file); with --base only the new ones.",
         ),
     ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels",
+            metavar="FILE",
+            callback=check_path,
+            help="Labels to suggest without documents: a labels.jsonl or a SKOS vocabulary (.ttl, .rdf, .nt).",
+        ),
+    ] = None,
     base: Annotated[
         str | None,
         typer.Option(
@@ -51,35 +60,41 @@ def update(
     *,
     table: TableOptions,
 ) -> None:
-    """Add documents and labels to a linear or knn model, or retire labels, without training all of it again.
+    """Add documents and labels to a linear, knn or match model, or retire labels, without training all of it again.
 
     New labels are those that MODEL does not know. Linear: nodes of the trees whose documents changed most are refitted
     as far as the budget goes; the rest of the model stays as it is. Without the documents of training, in DATA or
     --base, new documents teach only new labels. Knn: the new documents are added to those that MODEL holds. The words
-    that MODEL knows stay as they are: train anew when these have changed.
+    that MODEL knows stay as they are: train anew when these have changed. Labels of a vocabulary (--labels) need no
+    documents: a match model, a knn model with neighbours.labels, and ensembles with such members suggest them by name.
     """
     from xmtc import api
     from xmtc.app.cli.progress import show_progress
     from xmtc.app.cli.tables import print_saved
     from xmtc.app.details import last_update
     from xmtc.core.storage import check_target
-    from xmtc.data import store_mapping
+    from xmtc.data import read_labels, store_mapping
 
     started = time.monotonic()
-    if data is None and (base is not None or not retire):
-        raise ConfigError("there is nothing to update: give DATA with new documents, or --retire LABEL, or both")
+    if data is None and (base is not None or not (retire or labels)):
+        raise ConfigError("there is nothing to update: give DATA with new documents, --retire LABEL or --labels FILE")
     if out is None and not overwrite:
         raise ConfigError("name a folder for the updated model with --out, or replace this one with --overwrite")
     target = model if out is None else out
     mapping = table.mapping(model)
     with show_progress() as progress:
         loaded = api.load(model)
-        api.check_update(loaded)
+        if labels is not None:
+            api.check_add_labels(loaded)
+        if labels is None or data is not None or retire:
+            api.check_update(loaded)
         check_target(target, overwrite=overwrite)
-        progress.stage("reading documents")
+        progress.stage("reading documents" if labels is None else "reading labels")
+        concepts = None if labels is None else read_labels(labels, loaded.labels.ids)
         updated = api.update(
             loaded,
             None if data is None else api.read_corpus(data, "train", mapping=mapping),
+            labels=concepts,
             base=None if base is None else api.read_corpus(base, "train", mapping=mapping),
             retire=retire or (),
             budget=budget,
@@ -88,7 +103,13 @@ def update(
             progress=progress,
         )
         store_mapping(target, mapping)
-        _tell(last_update(updated), progress)
+        if data is not None or retire:
+            _tell(last_update(updated), progress)
+        if concepts is not None:
+            added = len(updated.labels) - len(loaded.labels)
+            described = len(concepts) - added
+            again = f", {described:,} known ones described anew" if described > 0 else ""
+            progress.say(f"{_count(added, 'new label')} without documents{again}")
     print_saved(updated, target, time.monotonic() - started)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from xmtc import api
@@ -21,7 +21,7 @@ from xmtc.app.report.sections import (
     training_section,
     zipf_section,
 )
-from xmtc.app.scores import DRAWN, compared_label_metrics, relative, verdict
+from xmtc.app.scores import DRAWN, compared_label_metrics, listed_keys, relative, verdict
 from xmtc.core.calibration import DEPTH
 from xmtc.core.corpus import Corpus
 from xmtc.core.metrics import (
@@ -31,7 +31,6 @@ from xmtc.core.metrics import (
     Difference,
     LabelMetric,
     Propensity,
-    compared_keys,
     metrics_of,
 )
 from xmtc.core.model import Model
@@ -109,20 +108,23 @@ def _described(folder: str, judged: Judged) -> str:
 def _scores(comparison: Comparison, names: Mapping[str, str]) -> Html:
     first, *others = comparison.models
     rows: list[list[Content]] = []
-    for key in compared_keys():
+    listed = listed_keys(comparison.values.values())
+    for key in listed:
         cells: list[Content] = [f"{comparison.values[first][key]:.2f}"]
         for model in others:
             found = comparison.differences[model][key]
             cells.append([f"{comparison.values[model][key]:.2f} ", _verdict(found)])
         rows.append([key, *cells])
-    won = [_count_verdicts(names[model], names[first], comparison.differences[model]) for model in others]
+    won = [
+        _count_verdicts(names[model], names[first], [comparison.differences[model][key] for key in listed])
+        for model in others
+    ]
     caption = f"In percent; the words say whether the difference to {names[first]} is more than chance"
     scores = table(caption, ["", *(names[model] for model in comparison.models)], rows)
     return section("scores", "Side by side", [tag("p", line) for line in won], scores)
 
 
-def _count_verdicts(name: str, first: str, differences: Mapping[str, Difference]) -> str:
-    found = [differences[key] for key in compared_keys()]
+def _count_verdicts(name: str, first: str, found: Sequence[Difference]) -> str:
     words = Counter(map(verdict, found))
     return (
         f"{name} is better than {first} in {words['better']} of these {len(found)} scores, worse in {words['worse']}, "
@@ -134,9 +136,9 @@ def _differences(comparison: Comparison, names: Mapping[str, str]) -> Html:
     first, *others = comparison.models
     title = f"Differences to {names[first]}, with 95 % intervals"
     drawn = {names[model]: [_values(comparison.differences[model][key]) for key in DRAWN] for model in others}
-    tables = []
+    tables, listed = [], listed_keys(comparison.values.values())
     for model, other, differences in comparison.all_differences():
-        found = {key: differences[key] for key in compared_keys()}
+        found = {key: differences[key] for key in listed}
         rows = [
             [key, f"{one.difference:+.2f}", f"[{one.low:.2f}, {one.high:.2f}]", relative(one), _verdict(one)]
             for key, one in found.items()

@@ -31,6 +31,7 @@ from xmtc.core.metrics import (
     KS,
     LABEL_DEPTH,
     UNSEEN,
+    UNSEEN_RECALL,
     DocumentMetric,
     LabelMetric,
     Propensity,
@@ -135,8 +136,9 @@ def _card(key: str, report: Report) -> Html:
 
 def _bins(report: Report) -> Html:
     title = "Scores by how many training documents a label has"
-    groups = [bin_.title for bin_ in BINS.values()]
-    keys = {metric.name: [metric.key(bin_) for bin_ in BINS] for metric in metrics_of(LabelMetric, listed=True)}
+    bins = report.bins()
+    groups = [bin_.title for bin_ in bins.values()]
+    keys = {metric.name: [metric.key(bin_) for bin_ in bins] for metric in metrics_of(LabelMetric, listed=True)}
     bars = [
         plots.Bars(score, [report[key] for key in found], [report.intervals.get(key) for key in found])
         for score, found in keys.items()
@@ -145,14 +147,17 @@ def _bins(report: Report) -> Html:
         [f"{score}@{LABEL_DEPTH}", *(number(report[key], report.intervals.get(key)) for key in found)]
         for score, found in keys.items()
     ]
-    rows.append(["labels in the truth", *(f"{report.labels_in_bin[bin_]:,}" for bin_ in BINS)])
+    rows.append(["labels in the truth", *(f"{report.labels_in_bin[bin_]:,}" for bin_ in bins)])
     unseen = report.labels_in_bin[UNSEEN]
     told = (
         "Averages over labels, not documents: every label counts the same. Coverage is the share of labels that are "
         "found at least once."
     )
-    if unseen:
-        told += f" {unseen:,} more labels of the truth were never seen in training, and no model can give them."
+    if UNSEEN in bins:
+        found = number(report[UNSEEN_RECALL], report.intervals.get(UNSEEN_RECALL))
+        rows.append([f"R@{LABEL_DEPTH} over all documents", *[""] * len(BINS), found])
+    elif unseen:
+        told += f" {unseen:,} more labels of the truth were never seen in training, and the model found none of them."
     return section(
         "bins",
         "Frequent labels and rare ones",

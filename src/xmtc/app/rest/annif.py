@@ -185,7 +185,7 @@ def _project(loaded: LoadedModel) -> dict[str, Any]:
         "vocab": {
             "vocab_id": loaded.name,
             "languages": [_LANGUAGE],
-            "size": loaded.labels.n_labels,
+            "size": loaded.n_ranked,
             "loaded": True,
         },
         "vocab_language": _LANGUAGE,

@@ -19,6 +19,7 @@ from xmtc.app.rest.jobs import SuggestJob, answer_jobs
 from xmtc.app.rest.metrics import Metrics
 from xmtc.app.rest.problems import ProblemError, overloaded, unknown_name
 from xmtc.app.rest.search import LabelSearch
+from xmtc.core.abilities import count_ranked
 from xmtc.core.errors import ModelError, XmtcError
 from xmtc.core.model import Model
 from xmtc.core.steering import suggest
@@ -38,6 +39,7 @@ class LoadedModel:
         if api.n_features(self.model) is not None:
             raise ModelError(f"{folder} holds a model of features; only a model of texts can be served")
         self.labels = self.model.labels
+        self.n_ranked = count_ranked(self.model)  # concepts that the model can rank among them
         self.search = LabelSearch(self.labels)
         first = suggest(self.model, ["warm up"], 1)  # kernels are compiled or read from their cache now
         self.calibrated = first.probabilities is not None
@@ -50,7 +52,7 @@ class LoadedModel:
         return {
             "name": self.name,
             "method": manifest.method,
-            "n_labels": self.labels.n_labels,
+            "n_labels": self.n_ranked,
             "n_documents": manifest.n_documents,
             "calibrated": self.calibrated,
             "explains": True,  # every model of texts does
@@ -129,14 +131,14 @@ class Models:
         self._put(new)
         old.batcher.close()
         self._metrics.reloads.labels(name, "replaced").inc()
-        _log.info("model %r is replaced: %s, %d labels", name, new.model.manifest.method, new.labels.n_labels)
+        _log.info("model %r is replaced: %s, %d labels", name, new.model.manifest.method, new.n_ranked)
 
     def _load(self, name: str) -> LoadedModel:
         return LoadedModel(name, self._folders[name], self._queue, self._metrics)
 
     def _put(self, loaded: LoadedModel) -> None:
         self._loaded[loaded.name] = loaded
-        self._metrics.labels.labels(loaded.name).set(loaded.labels.n_labels)
+        self._metrics.labels.labels(loaded.name).set(loaded.n_ranked)
         self._metrics.waiting.labels(loaded.name).set_function(lambda: loaded.batcher.texts)
 
 

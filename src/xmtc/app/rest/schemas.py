@@ -149,7 +149,7 @@ class ModelFacts(BaseModel):
 
     name: str
     method: str
-    n_labels: Annotated[int, Field(ge=0)]
+    n_labels: Annotated[int, Field(ge=0, description="Labels and concepts that it can suggest.")]
     n_documents: Annotated[int, Field(ge=0, description="Training documents.")]
     calibrated: Annotated[bool, Field(description="Whether its labels come with a probability.")]
     explains: Annotated[bool, Field(description="Whether it can say why a label was given.")]

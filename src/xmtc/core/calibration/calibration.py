@@ -2,8 +2,8 @@
 
 In come the ranking of such documents, their true labels and the label set; out comes a `Calibration`, which turns
 scores into probabilities and finds thresholds. Labels are pooled by how many training documents they have (few, medium,
-many, as in metrics): a rare label alone has too few pairs to learn from. Scores and their order stay as they are.
-Knows no models and no files.
+many, as in metrics, and unseen where a model ranks such labels): a rare label alone has too few pairs to learn from.
+Scores and their order stay as they are. Knows no models and no files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from xmtc.core.calibration.curves import Curve, CurveMethod, fit_curve, restore_
 from xmtc.core.calibration.thresholds import Thresholds
 from xmtc.core.errors import ConfigError, DataError, nearest
 from xmtc.core.labels import LabelSet
-from xmtc.core.metrics import BINS, find_right, label_bins
+from xmtc.core.metrics import ALL_BINS, UNSEEN, find_bins, find_right
 from xmtc.core.ranking import Ranking
 
 DEPTH = 20  # labels of each document that a calibration is learnt from
@@ -93,11 +93,13 @@ def fit_calibration(
     given = ranking.labels >= 0
     if not given.any():
         raise DataError("the model gives none of the documents a label; there is nothing to calibrate")
-    bin_of = label_bins(labels)[ranking.labels]
+    bin_of = _bins(labels)[ranking.labels]
     curves = {POOLED: fit_curve(method, ranking.scores[given], right[given])}
     pairs, hits = {}, {}
-    for i, name in enumerate(BINS):
+    for i, name in enumerate(ALL_BINS):
         inside = given & (bin_of == i)
+        if name == UNSEEN and not inside.any():  # as for every model that ranks only what it was trained on
+            continue
         pairs[name], hits[name] = int(inside.sum()), int(right[inside].sum())
         if pairs[name] >= _FEWEST_PAIRS and hits[name] >= _FEWEST_RIGHT:
             curves[name] = fit_curve(method, ranking.scores[inside], right[inside])
@@ -108,11 +110,20 @@ def fit_calibration(
 def _apply(curves: Mapping[str, Curve], ranking: Ranking, labels: LabelSet) -> NDArray[np.float32]:
     """(n, k) probabilities of a ranking's labels by the curves of their bins."""
     probabilities = np.zeros(ranking.labels.shape, dtype=np.float32)
-    bin_of = label_bins(labels)[ranking.labels]
-    for i, name in enumerate(BINS):
+    bin_of = _bins(labels)[ranking.labels]
+    for i, name in enumerate(ALL_BINS):
         inside = (ranking.labels >= 0) & (bin_of == i)
-        probabilities[inside] = curves.get(name, curves[POOLED])(ranking.scores[inside])
+        curve = curves.get(name, curves[POOLED])
+        if name == UNSEEN and name not in curves:  # of all bins, few is the most like it
+            curve = curves.get(next(iter(ALL_BINS)), curve)
+        probabilities[inside] = curve(ranking.scores[inside])
     return probabilities
+
+
+def _bins(labels: LabelSet) -> NDArray[np.int64]:
+    """The bin of each entry, as its place in ALL_BINS."""
+    bin_of = find_bins(labels.counts)
+    return np.where(bin_of < 0, list(ALL_BINS).index(UNSEEN), bin_of)
 
 
 def calibration_error(probabilities: NDArray[np.floating], right: NDArray[np.bool_], groups: int = 15) -> float:

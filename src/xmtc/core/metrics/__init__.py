@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from xmtc.core.lazy import lazy_names
 from xmtc.core.metrics.registry import (
+    ALL_BINS,
     BINS,
     KS,
     LABEL_DEPTH,
     METRICS,
     UNSEEN,
+    UNSEEN_RECALL,
     Bin,
     DocumentMetric,
     LabelMetric,
@@ -32,12 +34,14 @@ if TYPE_CHECKING:
     from xmtc.core.metrics.evaluation import Report, evaluate
 
 __all__ = [
+    "ALL_BINS",
     "BINS",
     "DEFAULT_PROPENSITY",
     "KS",
     "LABEL_DEPTH",
     "METRICS",
     "UNSEEN",
+    "UNSEEN_RECALL",
     "Bin",
     "Comparison",
     "Difference",

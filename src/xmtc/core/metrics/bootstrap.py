@@ -138,13 +138,13 @@ def compare(
         raise ConfigError(f"a comparison needs two models or more; got {len(models)}")
     first, *others = models
     for other in others:
-        if models[other].names != models[first].names:
-            raise DataError(f"{other} and {first} were scored by different metrics; score them by the same")
         if not np.array_equal(models[other].documents, models[first].documents):
             raise DataError(
                 f"{other} and {first} were scored on different documents; compare on the same ones "
                 "(with truth 'known', models must know the same labels)"
             )
+        if models[other].names != models[first].names:
+            raise DataError(f"{other} and {first} were scored by different metrics; score them by the same")
     names, n = models[first].names, len(models[first].documents)
     values = {model: point(models[model]) for model in models}
     drawn = dict(zip(models, _resample(list(models.values()), resamples, seed), strict=True))

@@ -12,7 +12,18 @@ from xmtc.core.display import Displayed, Grid
 from xmtc.core.errors import nearest
 from xmtc.core.labels import LabelSet
 from xmtc.core.metrics import bootstrap
-from xmtc.core.metrics.registry import BINS, KS, LABEL_DEPTH, DocumentMetric, LabelMetric, metrics_of
+from xmtc.core.metrics.registry import (
+    ALL_BINS,
+    BINS,
+    KS,
+    LABEL_DEPTH,
+    UNSEEN,
+    UNSEEN_RECALL,
+    Bin,
+    DocumentMetric,
+    LabelMetric,
+    metrics_of,
+)
 from xmtc.core.metrics.statistics import TruthMode, collect
 from xmtc.core.propensity import DEFAULT_PROPENSITY, Propensity
 from xmtc.core.ranking import Ranking
@@ -51,17 +62,25 @@ class Report(Displayed, Mapping[str, float]):
         name = f"{self.model} on {self.data}: " if self.model and self.data else ""
         return f"{name}{', '.join(first)} (percent; {self.n:,} documents, {self.n_labels:,} labels, truth {self.truth})"
 
+    def bins(self) -> dict[str, Bin]:
+        """Return the bins of labels to show: that of unseen labels only where the ranking found some of them."""
+        return ALL_BINS if self.metrics.get(UNSEEN_RECALL, 0) > 0 else BINS
+
     def display_grids(self) -> list[Grid]:
         """Return all listed scores with their intervals: by depth of the ranking, and by frequency of the labels."""
+        bins = self.bins()
         by_document = [(metric.name, [metric.key(k) for k in KS]) for metric in metrics_of(DocumentMetric, listed=True)]
         by_label = [
-            (f"{metric.name}@{LABEL_DEPTH}", [metric.key(bin_) for bin_ in BINS])
+            (f"{metric.name}@{LABEL_DEPTH}", [metric.key(bin_) for bin_ in bins])
             for metric in metrics_of(LabelMetric, listed=True)
         ]
-        labels = ("labels", *(f"{self.labels_in_bin[bin_]:,}" for bin_ in BINS))
+        labels = ("labels", *(f"{self.labels_in_bin[bin_]:,}" for bin_ in bins))
+        if UNSEEN in bins:
+            empty = [""] * len(BINS)
+            by_label.append((f"R@{LABEL_DEPTH}", [*empty, UNSEEN_RECALL]))
         return [
             Grid("by document", tuple(f"@{k}" for k in KS), self._rows(by_document)),
-            Grid("by label", tuple(bin_.title for bin_ in BINS.values()), [*self._rows(by_label), labels]),
+            Grid("by label", tuple(bin_.title for bin_ in bins.values()), [*self._rows(by_label), labels]),
         ]
 
     def _rows(self, keys: list[tuple[str, list[str]]]) -> list[tuple[str, ...]]:

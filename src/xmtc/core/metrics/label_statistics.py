@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtc.core.metrics import bootstrap
-from xmtc.core.metrics.registry import BINS, UNSEEN, LabelMetric, divide, find_bins, metrics_of
+from xmtc.core.metrics.registry import ALL_BINS, BINS, LabelMetric, divide, find_bins, metrics_of
 from xmtc.core.parallel import blocks
 
 
@@ -39,10 +39,14 @@ class LabelStatistics:
     in_bin: dict[str, int]  # few, medium, many, unseen: labels that occur in the truth
 
     def scores(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return (bins · metrics × resamples) averages over the labels that the weighted truth still holds."""
-        width = weights.shape[1]
-        totals = np.zeros((len(BINS), len(self.metrics), width))
-        n_present = np.zeros((len(BINS), 1, width))
+        """Return (bins · metrics × resamples) averages over the labels that the weighted truth still holds.
+
+        With the bin of unseen labels, a last row has their recall over all pairs of a document and such a label.
+        """
+        width, n_bins = weights.shape[1], len(self.bounds) - 1
+        totals = np.zeros((n_bins, len(self.metrics), width))
+        n_present = np.zeros((n_bins, 1, width))
+        pairs = np.zeros((2, width))  # of unseen labels: right, and true
         for bin_, first in enumerate(self.bounds[:-1]):
             for start, stop in blocks(self.bounds[bin_ + 1] - first, max(1, bootstrap.BUDGET // width)):
                 rows = slice(first + start, first + stop)
@@ -51,16 +55,30 @@ class LabelStatistics:
                 n_present[bin_] += present.sum(axis=0)
                 for i, metric in enumerate(self.metrics):
                     totals[bin_, i] += (metric.contribution(counts) * present).sum(axis=0)
-        return divide(totals, n_present).reshape(-1, width)
+                if bin_ == len(BINS):
+                    pairs += counts.right.sum(axis=0), counts.true.sum(axis=0)
+        by_bin = divide(totals, n_present).reshape(-1, width)
+        return by_bin if n_bins == len(BINS) else np.concatenate([by_bin, divide(pairs[:1], pairs[1:])])
 
 
 def gather_labels(
-    top: NDArray[np.int32], hits: NDArray[np.bool_], truth: sp.csr_matrix, counts: NDArray[np.integer]
+    top: NDArray[np.int32],
+    hits: NDArray[np.bool_],
+    truth: sp.csr_matrix,
+    counts: NDArray[np.integer],
+    *,
+    unseen: bool = True,
 ) -> LabelStatistics:
-    """Gather the documents of each label; `hits` says which labels of `top` are right."""
+    """Gather the documents of each label; `hits` says which labels of `top` are right.
+
+    unseen: whether labels without training documents are a bin of their own, the last.
+    """
     bin_of = find_bins(counts)
+    if unseen:
+        bin_of[bin_of < 0] = len(BINS)
     occurring = np.bincount(truth.indices, minlength=len(counts)) > 0
-    unseen, *found = np.bincount(bin_of[occurring] + 1, minlength=len(BINS) + 1).tolist()
+    found = np.bincount(bin_of[occurring & (bin_of >= 0)], minlength=len(ALL_BINS)).tolist()
+    n_bins = len(ALL_BINS) if unseen else len(BINS)
     used = np.flatnonzero(occurring & (bin_of >= 0))
     used = used[np.argsort(bin_of[used], kind="stable")]
     row_of = np.full(len(counts), -1)
@@ -78,6 +96,6 @@ def gather_labels(
         count(np.nonzero(hits)[0], top[hits]),
         count(np.nonzero(top >= 0)[0], top[top >= 0]),
         count(np.repeat(np.arange(n), np.diff(truth.indptr)), truth.indices),
-        np.concatenate([[0], np.cumsum(found)]),
-        {**dict(zip(BINS, found, strict=True)), UNSEEN: unseen},
+        np.concatenate([[0], np.cumsum(found[:n_bins])]),
+        dict(zip(ALL_BINS, found, strict=True)),
     )

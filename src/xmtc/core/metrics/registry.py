@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 KS = (1, 3, 5)  # depths at which documents are scored
 LABEL_DEPTH = 5  # labels of each document that metrics of labels look at
-UNSEEN = "unseen"  # labels of the truth without training documents: counted, but in no bin
+UNSEEN = "unseen"  # the bin of labels without training documents; only truth "all" has it
+UNSEEN_RECALL = f"R@{LABEL_DEPTH}/{UNSEEN}"  # of all true pairs of a document and an unseen label, those found
 
 _WORDS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 10: "ten"}
 
@@ -37,11 +38,15 @@ class Bin:
     @property
     def title(self) -> str:
         """Name and bounds, as tables show them."""
+        if self.last == 0:
+            return f"{self.name} (0)"
         return f"{self.name} (>{self.first - 1})" if self.last is None else f"{self.name} ({self.first}–{self.last})"
 
     @property
     def documents(self) -> str:
         """The bounds in words."""
+        if self.last == 0:
+            return "no training document"
         if self.last is None:
             return f"more than {self.first - 1} training documents"
         if self.first == 1:
@@ -50,6 +55,7 @@ class Bin:
 
 
 BINS = {bin_.name: bin_ for bin_ in (Bin("few", 1, 20), Bin("medium", 21, 100), Bin("many", 101, None))}
+ALL_BINS = {**BINS, UNSEEN: Bin(UNSEEN, 0, 0)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +118,7 @@ class LabelMetric(Metric):
 
     def title_in(self, bin_: str) -> str:
         """Return its title in a bin."""
-        return self.title.format(documents=BINS[bin_].documents)
+        return self.title.format(documents=ALL_BINS[bin_].documents)
 
 
 AnyMetric = TypeVar("AnyMetric", DocumentMetric, LabelMetric)
@@ -199,23 +205,30 @@ def metrics_of(kind: type[AnyMetric], *, listed: bool = False) -> tuple[AnyMetri
     return tuple(metric for metric in found if metric.listed or not listed)
 
 
-def metric_keys(ks: Sequence[int] = KS) -> tuple[str, ...]:
-    """Return the key of every score of a report, in the order of reports."""
+def metric_keys(ks: Sequence[int] = KS, *, unseen: bool = True) -> tuple[str, ...]:
+    """Return the key of every score of a report, in the order of reports; unseen: with those of unseen labels."""
+    bins = ALL_BINS if unseen else BINS
     by_document = (metric.key(k) for k in ks for metric in metrics_of(DocumentMetric))
-    by_label = (metric.key(bin_) for bin_ in BINS for metric in metrics_of(LabelMetric))
-    return (*by_document, *by_label)
+    by_label = (metric.key(bin_) for bin_ in bins for metric in metrics_of(LabelMetric))
+    return (*by_document, *by_label, *((UNSEEN_RECALL,) if unseen else ()))
 
 
-def compared_keys() -> tuple[str, ...]:
-    """Return the keys that comparisons of models list, those of metrics compared at most depths first."""
+def compared_keys(*, unseen: bool = False) -> tuple[str, ...]:
+    """Return the keys that comparisons of models list, those of metrics compared at most depths first.
+
+    unseen: with those of labels without training documents, for models that can find such labels.
+    """
     by_depths = sorted(metrics_of(DocumentMetric), key=lambda metric: -len(metric.compared))
     by_document = (metric.key(k) for metric in by_depths for k in metric.compared)
-    by_label = (metric.key(bin_) for metric in metrics_of(LabelMetric) if metric.compared for bin_ in BINS)
-    return (*by_document, *by_label)
+    bins = ALL_BINS if unseen else BINS
+    by_label = (metric.key(bin_) for metric in metrics_of(LabelMetric) if metric.compared for bin_ in bins)
+    return (*by_document, *by_label, *((UNSEEN_RECALL,) if unseen else ()))
 
 
 def title_of(key: str) -> str:
     """Return what a score says, for people; KeyError for an unknown metric or bin."""
+    if key == UNSEEN_RECALL:
+        return f"of the true labels with no training document, those among the first {_WORDS[LABEL_DEPTH]}"
     name, _, where = key.rpartition("@")
     metric = METRICS[name]
     if isinstance(metric, DocumentMetric):

@@ -32,7 +32,9 @@ class Statistics:
     """What each document and each label contributes to the scores of one ranking."""
 
     documents: NDArray[np.int64]  # (n,) rows of the truth that are evaluated
-    names: tuple[str, ...]  # keys of the scores: those of documents, then those of labels, bin by bin
+    names: tuple[
+        str, ...
+    ]  # keys of the scores: those of documents, then those of labels, bin by bin; unseen labels last
     gains: sp.csr_matrix  # (document scores × n): a score is the total of its gains …
     bases: sp.csr_matrix  # (document scores × n): … over the total of its bases
     by_label: LabelStatistics | None  # None: only documents are scored
@@ -68,7 +70,7 @@ def collect(
     _check_match(ranking.top(max(*ks, LABEL_DEPTH)), truth, len(labels.counts))
     weights = inverse_propensity(labels.counts, n_documents, propensity)
     kept, documents = _kept(truth, labels.counts, mode)
-    return _gather(ranking, kept, documents, labels.counts, weights, ks)
+    return _gather(ranking, kept, documents, labels.counts, weights, ks, unseen=mode == "all")
 
 
 def dev_scorer(
@@ -122,8 +124,12 @@ def _gather(
     weights: NDArray[np.float64],
     ks: Sequence[int],
     of_labels: bool = True,
+    unseen: bool = True,
 ) -> Statistics:
-    """Gather the statistics of `documents` of a ranking, whose truth is `truth`; without bins if not `of_labels`."""
+    """Gather the statistics of `documents` of a ranking, whose truth is `truth`; without bins if not `of_labels`.
+
+    unseen: whether labels without training documents are a bin of their own.
+    """
     width = max(*ks, LABEL_DEPTH)
     ranking = ranking.padded(width)
     ranking = Ranking(ranking.labels[documents, :width], ranking.scores[documents, :width])
@@ -133,8 +139,8 @@ def _gather(
         return Statistics(documents, metric_keys(ks)[: gains.shape[0]], gains, bases, None)
     from xmtc.core.metrics.label_statistics import gather_labels
 
-    by_label = gather_labels(ranking.labels[:, :LABEL_DEPTH], hits[:, :LABEL_DEPTH], truth, counts)
-    return Statistics(documents, metric_keys(ks), gains, bases, by_label)
+    by_label = gather_labels(ranking.labels[:, :LABEL_DEPTH], hits[:, :LABEL_DEPTH], truth, counts, unseen=unseen)
+    return Statistics(documents, metric_keys(ks, unseen=unseen), gains, bases, by_label)
 
 
 def _check_match(ranking: Ranking, truth: sp.csr_matrix, n_entries: int) -> None:

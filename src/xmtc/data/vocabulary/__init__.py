@@ -1,7 +1,7 @@
 """Names and hierarchy of labels: labels files and SKOS vocabularies → Described. Knows no documents."""
 
 from xmtc.data.vocabulary.concepts import LABELS, NOTHING, Described, write_concepts
-from xmtc.data.vocabulary.read import FILE_NAMES, find_vocabulary, is_skos, is_vocabulary, read_vocabulary
+from xmtc.data.vocabulary.read import FILE_NAMES, find_vocabulary, is_skos, is_vocabulary, read_labels, read_vocabulary
 
 __all__ = [
     "FILE_NAMES",
@@ -11,6 +11,7 @@ __all__ = [
     "find_vocabulary",
     "is_skos",
     "is_vocabulary",
+    "read_labels",
     "read_vocabulary",
     "write_concepts",
 ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from xmtc.core.errors import DataError
+from xmtc.core.labels import Concept
 from xmtc.data.files import find_file, suffix
 from xmtc.data.vocabulary.concepts import LABELS, Described, read_annif_tsv, read_concepts
 from xmtc.data.vocabulary.skos import FORMATS, read_skos
@@ -34,6 +36,17 @@ def find_vocabulary(path: Path, *, any_name: bool = True) -> Path | None:
             )
         found = others[0] if others else None
     return found
+
+
+def read_labels(path: str | Path, known: Collection[str] = (), language: str | None = None) -> list[Concept]:
+    """Read the concepts of a labels file or vocabulary, for a model that knows labels of these ids.
+
+    Raises where it holds none. language: as for `read_vocabulary`.
+    """
+    concepts = read_vocabulary(path, language).join(known)
+    if not concepts:
+        raise DataError(f"{path} holds no label; give a labels.jsonl or a SKOS vocabulary with concepts")
+    return concepts
 
 
 def read_vocabulary(path: str | Path, language: str | None = None) -> Described:

@@ -58,6 +58,10 @@ class Neighbours:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def part(self, start: int, stop: int) -> Neighbours:
+        """Return those of some queries."""
+        return Neighbours(self.rows[start:stop], self.similarities[start:stop])
+
     def below(self, cap: float, k: int) -> Neighbours:
         """Return the k nearest whose similarity is at most `cap`; fewer where so few are here."""
         fits = (self.rows >= 0) & (self.similarities <= cap)

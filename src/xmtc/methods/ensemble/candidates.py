@@ -80,8 +80,8 @@ class NameShares:
 
     @classmethod
     def of_labels(cls, labels: LabelSet) -> NameShares | None:
-        """Read the names of the labels that have parameters; None if none has a word."""
-        pairs = zip(labels.names[: labels.n_labels], labels.ids, strict=False)
+        """Read the names of all entries; None if none has a word."""
+        pairs = zip(labels.names, labels.ids, strict=True)
         names = [local_name(name) if name == id else name for name, id in pairs]
         if not any(len(name) > 1 for name in names):
             return None

@@ -17,19 +17,20 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from xmtc.core.abilities import can_rank, count_ranked
 from xmtc.core.calibration import Calibration, fit_calibration
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError, ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
 from xmtc.core.lessons import Lesson
-from xmtc.core.metrics import evaluate
+from xmtc.core.metrics import evaluate, find_right
 from xmtc.core.model import DisplayedModel, Documents, Model, check_k
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.propensity import inverse_propensity
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderReader, Manifest, write_folder
-from xmtc.methods.ensemble.booster import grow_trees
+from xmtc.features.boosting import Trees, grow_trees
 from xmtc.methods.ensemble.candidates import OF_EACH_MEMBER, Candidates, NameShares, feature_names, find_candidates
 from xmtc.methods.ensemble.explanations import join_explanations
 from xmtc.methods.ensemble.members import (
@@ -40,8 +41,8 @@ from xmtc.methods.ensemble.members import (
     find_entries,
     rename,
     save_members,
+    unite_concepts,
 )
-from xmtc.methods.ensemble.trees import Trees
 
 _TREES = "trees.txt"
 _HALVES = 2  # probabilities are learnt from what the trees of one half of the documents say of the other
@@ -64,15 +65,16 @@ def teach(
     documents. The ensemble's scores come from trees of the other half of the documents.
 
     The calibration comes from scores that trees of one half of the documents give to the other half: so it holds for
-    new documents, and undoes the weights of rare labels.
+    new documents, and undoes the weights of rare labels. Labels that a lesson hid count as
+    unseen in it, and the leaderboard leaves them out.
     """
     aligned = corpus.align(labels)
-    taught, right, rows, listed = _study(lessons, aligned, labels)
+    taught, right, rows, listed, hidden = _study(lessons, aligned, labels)
     if len(rows) < _FEWEST:
         raise DataError(f"a learned ensemble needs {_FEWEST} labelled documents or more; got {len(rows)}")
     if not right.any():
         raise DataError("no member lists a true label of any of these documents; there is nothing to learn")
-    rarity = inverse_propensity(labels.counts, manifest.n_documents, config.propensity)
+    rarity = inverse_propensity(aligned.labels.counts, manifest.n_documents, config.propensity)
     weights = np.where(right, rarity[taught.labels] ** config.tail, 1.0)
     names = feature_names(len(manifest.details.members))
 
@@ -85,14 +87,19 @@ def teach(
         inside = np.isin(taught.rows, half)
         scores[inside] = expit(Trees.parse(grow(~inside), names).score(taught.features[inside]))
         progress.step(i + 1, _HALVES + 1)
-    ranking = _rank(taught.rows, taught.labels, scores, len(rows), len(documents.labels), config.depth)
-    calibration = fit_calibration(ranking, documents.Y, documents.labels, "isotonic", _SOURCE)
+    n_entries = len(documents.labels)
+    ranking = _rank(taught.rows, taught.labels, scores, len(rows), n_entries, config.depth)
+    calibration = fit_calibration(*_as_unseen(ranking, documents, hidden), "isotonic", _SOURCE)
     text = grow(np.ones(len(right), dtype=bool))
     progress.step(_HALVES + 1, _HALVES + 1)
 
+    shown = documents.Y if hidden is None else documents.Y - documents.Y.multiply(hidden)
+
     def score(ranking: Ranking) -> dict[str, float]:
+        if hidden is not None:
+            ranking = ranking.keep((ranking.labels >= 0) & ~find_right(ranking, hidden))
         found = evaluate(
-            ranking, documents.Y, aligned.labels, manifest.n_documents, mode="known", propensity=config.propensity
+            ranking, shown, aligned.labels, manifest.n_documents, mode="known", propensity=config.propensity
         )
         return {key: round(found[key], 2) for key in SHOWN}
 
@@ -112,27 +119,31 @@ _SOURCE = "that the ensemble learnt from (scored by trees that had not seen them
 
 def _study(
     lessons: Iterable[Lesson], aligned: Corpus, labels: LabelSet
-) -> tuple[Candidates, NDArray[np.bool_], NDArray[np.int64], list[Ranking]]:
+) -> tuple[Candidates, NDArray[np.bool_], NDArray[np.int64], list[Ranking], sp.csr_matrix | None]:
     """Candidates of all lessons, which are right, the rows of their documents, and each member's ranking of these.
 
-    Candidates have documents numbered by place in the rows.
+    Candidates have documents numbered by place in the rows. Last comes a (rows × entries) matrix of the labels that
+    were hidden from the members when they ranked a row; None if no lesson hides any.
     """
     names, n_entries = NameShares.of_labels(labels), len(aligned.labels)
     truth = np.repeat(np.arange(len(aligned)), np.diff(aligned.Y.indptr)) * n_entries + aligned.Y.indices
     found, right, rows = [], [], [np.zeros(0, dtype=np.int64)]
     listed: list[list[Ranking]] = []
+    hidden: list[sp.csr_matrix] = []
     for lesson in lessons:
         rankings = [
             rename(ranking, find_entries(labels, own))
             for ranking, own in zip(lesson.rankings, lesson.labels, strict=True)
         ]
-        # the documents that these models have seen, not the members: a label without any is never listed
+        # the documents that these models have seen, not the members
         counts = count_documents(labels, lesson.labels)
         texts = None if aligned.texts is None else aligned.texts.take(lesson.rows)
         candidates = find_candidates(rankings, counts, names, texts)
         right.append(np.isin(lesson.rows[candidates.rows] * n_entries + candidates.labels, truth))
         found.append(replace(candidates, rows=candidates.rows + sum(map(len, rows))))
         rows.append(lesson.rows)
+        unseen = [labels.position[label] for label in lesson.hidden]
+        hidden.append(_repeat(unseen, len(lesson.rows), n_entries))
         listed.append([ranking.top(_SCORED).padded(_SCORED) for ranking in rankings])
     together = Candidates(
         np.concatenate([one.rows for one in found]),
@@ -140,7 +151,34 @@ def _study(
         np.concatenate([one.features for one in found]),
     )
     by_member = [Ranking.stack(list(parts)) for parts in zip(*listed, strict=True)]
-    return together, np.concatenate(right), np.concatenate(rows), by_member
+    hides = sp.vstack(hidden, format="csr") if any(part.nnz for part in hidden) else None
+    return together, np.concatenate(right), np.concatenate(rows), by_member, hides
+
+
+def _repeat(entries: Sequence[int], n: int, width: int) -> sp.csr_matrix:
+    """n equal rows that hold these entries."""
+    indices = np.tile(np.sort(np.array(entries, dtype=np.int64)), n)
+    indptr = len(entries) * np.arange(n + 1)
+    return sp.csr_matrix((np.ones(len(indices), dtype=np.float32), indices, indptr), shape=(n, width))
+
+
+def _as_unseen(
+    ranking: Ranking, documents: Corpus, hidden: sp.csr_matrix | None
+) -> tuple[Ranking, sp.csr_matrix, LabelSet]:
+    """A ranking, its truth and its labels, where a label that was hidden from a row is another one, without documents.
+
+    So that probabilities of unseen labels are learnt from labels that were unseen, and those of others are not.
+    """
+    if hidden is None:
+        return ranking, documents.Y, documents.labels
+    width, counts = len(documents.labels), documents.labels.counts
+    unseen = find_right(ranking, hidden)
+    twins = np.where(unseen, ranking.labels + width, ranking.labels).astype(np.int32)
+    shown = documents.Y - documents.Y.multiply(hidden)
+    truth = sp.hstack([shown, documents.Y.multiply(hidden)], format="csr")
+    truth.eliminate_zeros()
+    truth.sort_indices()
+    return replace(ranking, labels=twins), truth, documents.labels.with_counts(np.append(counts, np.zeros_like(counts)))
 
 
 def read_learned(
@@ -192,7 +230,7 @@ class LearnedEnsemble(DisplayedModel):
     def explain(self, text: str, label: str) -> Explanation:
         """Explain by the members that know the label, each weighed by what its ranking added to the score."""
         entry = self.labels.find(label)
-        if entry >= self.labels.n_labels:
+        if not can_rank(self, self.labels.ids[entry]):
             raise DataError(f"label {label!r} has no training document, so no member ever gives it")
         rankings = self._rank_each([text], self.depth)
         found = self._candidates(rankings, [text])
@@ -204,7 +242,7 @@ class LearnedEnsemble(DisplayedModel):
         else:
             score, worth = self._score_deeper(text, entry), np.zeros(len(self.members))
         id = self.labels.ids[entry]
-        knows = np.array([m.labels.position.get(id, m.labels.n_labels) < m.labels.n_labels for m in self.members])
+        knows = np.array([can_rank(member, id) for member in self.members])
         worth = np.where(knows, worth if worth[knows].sum() > 0 else 1.0, 0.0)
         shares = (worth / worth.sum()).tolist()
         explained = [(m.explain(text, id), share) for m, share in zip(self.members, shares, strict=True) if share > 0]
@@ -221,6 +259,11 @@ class LearnedEnsemble(DisplayedModel):
     def trees(self) -> Trees:
         """The trees, checked."""
         return Trees.parse(self.text, feature_names(len(self.manifest.details.members)))
+
+    @cached_property
+    def ranked_concepts(self) -> NDArray[np.int64]:
+        """Entries without training documents that a member can rank."""
+        return unite_concepts(self.labels, self.members)
 
     @cached_property
     def _entries(self) -> list[NDArray[np.int32]]:
@@ -244,13 +287,13 @@ class LearnedEnsemble(DisplayedModel):
 
     def _score_deeper(self, text: str, entry: int) -> float:
         """The score of a label that is no candidate: by its place further down, or below all places."""
-        k = self.depth
-        while k < self.labels.n_labels:
-            k = min(4 * k, self.labels.n_labels)
+        k, n_ranked = self.depth, count_ranked(self)
+        while k < n_ranked:
+            k = min(4 * k, n_ranked)
             ranking = self.rank([text], k)
             if (ranking.labels == entry).any():
                 return float(ranking.scores[ranking.labels == entry][0])
-        return -float(self.labels.n_labels + 1)
+        return -float(n_ranked + 1)
 
 
 def _find_deeper(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from xmtc.core.abilities import find_concepts
 from xmtc.core.config import Settings
 from xmtc.core.ensemble import AnyRule
 from xmtc.core.errors import ConfigError
@@ -17,7 +18,7 @@ from xmtc.core.model import Model
 from xmtc.core.propensity import Propensity
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Details, FolderWriter, Manifest, Record
-from xmtc.methods.ensemble.booster import BoosterConfig
+from xmtc.features.boosting import BoosterConfig
 
 NAME = "ensemble"
 
@@ -97,9 +98,16 @@ def count_documents(union: LabelSet, sets: Iterable[LabelSet]) -> NDArray[np.int
 
 
 def find_entries(union: LabelSet, labels: LabelSet) -> NDArray[np.int32]:
-    """Return the ensemble's entry of each label that a member has parameters for."""
+    """Return the ensemble's entry of each entry of a member's labels."""
     position = union.position
-    return np.array([position[label] for label in labels.ids[: labels.n_labels]], dtype=np.int32)
+    return np.array([position[label] for label in labels.ids], dtype=np.int32)
+
+
+def unite_concepts(union: LabelSet, members: Iterable[Model]) -> NDArray[np.int64]:
+    """Return the ensemble's entries without training documents that a member can rank, ascending."""
+    found = [find_entries(union, member.labels)[find_concepts(member)] for member in members]
+    entries = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *found]))
+    return entries[entries >= union.n_labels]
 
 
 def rename(ranking: Ranking, entries: NDArray[np.int32]) -> Ranking:

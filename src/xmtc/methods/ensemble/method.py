@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xmtc.core.abilities import can_rank
 from xmtc.core.calibration import CalibratedModel
 from xmtc.core.config import build
 from xmtc.core.corpus import Corpus
@@ -28,7 +29,7 @@ from xmtc.core.model import DisplayedModel, Documents, Model, check_k
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderReader, Manifest, write_folder
-from xmtc.methods.ensemble.booster import check_installed
+from xmtc.features.boosting import check_installed
 from xmtc.methods.ensemble.learned import LearnedEnsemble, read_learned, teach
 from xmtc.methods.ensemble.members import (
     EnsembleConfig,
@@ -38,6 +39,7 @@ from xmtc.methods.ensemble.members import (
     find_entries,
     rename,
     save_members,
+    unite_concepts,
     unite_labels,
 )
 
@@ -61,7 +63,7 @@ def join(members: Sequence[Model], rule: Rule = "mean", weights: Sequence[float]
 def check_learn(members: Sequence[Model], tail: float) -> EnsembleConfig:
     """Check everything that `learn` can refuse before it sees documents; return the settings."""
     check_members(members)
-    check_installed()
+    check_installed("rule 'learned'")
     propensity = members[0].manifest.config.get("propensity", {})
     return build(EnsembleConfig, {"rule": LEARNED, "tail": tail, "propensity": propensity})
 
@@ -100,6 +102,12 @@ def load(reader: FolderReader, load_member: Callable[[Path], Model]) -> Ensemble
     return EnsembleModel(manifest, labels, members, config.rule, config.weights)
 
 
+def with_members(model: Model, members: Sequence[Model]) -> Model:
+    """Return an ensemble with other members in their places, which know more concepts than those before."""
+    assert isinstance(model, (EnsembleModel, LearnedEnsemble))
+    return replace(model, members=tuple(members), labels=unite_labels([member.labels for member in members]))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class EnsembleModel(DisplayedModel):
     """Models that rank together by a fixed rule; see `xmtc.core.model.Model`."""
@@ -129,9 +137,14 @@ class EnsembleModel(DisplayedModel):
         """Explain by the first member that knows the label."""
         entry = self.labels.find(label)
         for member in self.members:
-            if member.labels.position.get(self.labels.ids[entry], member.labels.n_labels) < member.labels.n_labels:
+            if can_rank(member, self.labels.ids[entry]):
                 return member.explain(text, self.labels.ids[entry])
         raise ModelError(f"label {label!r} has no training document, so no member ever gives it")
+
+    @cached_property
+    def ranked_concepts(self) -> NDArray[np.int64]:
+        """Entries without training documents that a member can rank."""
+        return unite_concepts(self.labels, self.members)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write one folder that holds all members."""

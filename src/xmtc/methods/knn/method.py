@@ -5,24 +5,25 @@ Nothing is trained but TF-IDF's vocabulary; an encoder is used as it was pretrai
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
+from xmtc.core.labels import Concept
 from xmtc.core.method import Method
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader, Manifest
 from xmtc.core.texts import Texts
-from xmtc.core.updatable import Updatable, UpdatableDetails
+from xmtc.core.updatable import TakesLabels, Updatable, UpdatableDetails
 from xmtc.features.tfidf import fit_tfidf
 from xmtc.methods.knn.model import NAME, KnnConfig, KnnModel
-from xmtc.methods.knn.pool import Pool, Reader, Vectors
+from xmtc.methods.knn.pool import LabelKeys, Pool, Reader, Vectors
 
 
-class KnnMethod(Method[KnnConfig], Updatable[KnnModel]):
+class KnnMethod(Method[KnnConfig], Updatable[KnnModel], TakesLabels[KnnModel]):
     """Train, load and update knn models."""
 
     name = NAME
@@ -48,7 +49,12 @@ class KnnMethod(Method[KnnConfig], Updatable[KnnModel]):
             vectors, Y, ids = vectors.take(rows), Y[rows], ids.take(rows)
         pool = Pool.build(vectors, config.neighbours.share, config.neighbours.approximate, progress)
         manifest = Manifest.describe(NAME, config, corpus, seed, UpdatableDetails(features=reader.n_features))
-        return KnnModel(manifest, config, corpus.labels, ids, Y, pool, reader)
+        keys = None
+        if config.neighbours.labels:
+            if corpus.texts is None:
+                raise DataError("neighbours.labels reads label texts, and the corpus has only features; leave it out")
+            keys = LabelKeys.build(corpus.labels, reader, config.neighbours.share)
+        return KnnModel(manifest, config, corpus.labels, ids, Y, pool, reader, keys)
 
     def load(self, reader: FolderReader) -> KnnModel:
         """Rebuild a model from its folder; neither training data nor hub nor cache is needed."""
@@ -75,6 +81,12 @@ class KnnMethod(Method[KnnConfig], Updatable[KnnModel]):
         from xmtc.methods.knn.update import update_model
 
         return update_model(model, corpus, base, retire, progress)
+
+    def add_labels(self, model: KnnModel, concepts: Sequence[Concept], *, progress: Progress = SILENT) -> KnnModel:
+        """Return a model for whose labels the texts of these concepts vote, too; see `xmtc.update`."""
+        from xmtc.methods.knn.update import add_labels
+
+        return add_labels(model, concepts)
 
 
 def _read(corpus: Corpus, config: KnnConfig, progress: Progress) -> tuple[Reader, Vectors]:

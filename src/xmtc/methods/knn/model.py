@@ -4,12 +4,15 @@ With S the k documents nearest to a text and s_i their similarities (cosine), a 
 
     score(l) = Σ_{i ∈ S, y_il = 1} s_i^p / Σ_{i ∈ S} s_i^p
 
-so that scores lie between 0 and 1. Labels that no neighbour has follow with score 0, most frequent first, where more
-labels are asked for. docs/methods/knn.md says how documents are compared.
+so that scores lie between 0 and 1. With `neighbours.labels`, S also has the k label texts that are nearest: each is a
+key with one label, which may be one that no document has. Labels that no neighbour has follow with score 0, most
+frequent first, where more labels are asked for. docs/methods/knn.md says how documents are compared.
 """
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +38,7 @@ from xmtc.core.texts import Texts
 from xmtc.core.updatable import UpdatableDetails
 from xmtc.features.neighbours import Approximate, Neighbours
 from xmtc.features.tfidf import TfidfConfig, word_shares
-from xmtc.methods.knn.pool import Kind, Pool, Reader
+from xmtc.methods.knn.pool import Kind, LabelKeys, Pool, Reader, Vectors
 from xmtc.neural.encoder_config import EncoderConfig
 
 NAME = "knn"
@@ -54,6 +57,12 @@ class KnnNeighbourConfig(Settings):
     )
     approximate: Approximate = Field(
         "auto", description="search an index, which may miss some; auto: from 200,000 documents on, if usearch is there"
+    )
+
+    labels: bool = Field(
+        False,
+        exclude_if=operator.not_,  # so that models without them are saved as ever
+        description="the texts of labels vote, too, each for its label: so labels that no document has are found",
     )
 
 
@@ -87,13 +96,15 @@ class KnnModel(DisplayedModel):
     Y: sp.csr_matrix  # (documents that vote × labels), ones
     pool: Pool
     reader: Reader
+    keys: LabelKeys | None = None  # label texts that vote, too
 
     def rank(self, documents: Documents, k: int = 5) -> Ranking:
         """Return the k best labels of each document: texts, or feature rows if the model was trained on features."""
         check_k(k)
-        found = self.search(documents)
+        queries = self.reader(documents)
+        found, near = self.pool.search(queries, self.config.neighbours.k), self._search_labels(queries)
         parts = [
-            self._count_votes(Neighbours(found.rows[first:stop], found.similarities[first:stop]), k)
+            self._count_votes(found.part(first, stop), None if near is None else near.part(first, stop), k)
             for first, stop in blocks(len(found), _BATCH) or [(0, 0)]
         ]
         return replace(Ranking.stack(parts), label_set=self.labels)
@@ -102,21 +113,50 @@ class KnnModel(DisplayedModel):
         """Return the documents of the pool that are nearest to each document."""
         return self.pool.search(self.reader(documents), self.config.neighbours.k)
 
+    def _search_labels(self, queries: Vectors) -> Neighbours | None:
+        return None if self.keys is None else self.keys.pool.search(queries, self.config.neighbours.k)
+
+    @cached_property
+    def ranked_concepts(self) -> NDArray[np.int64]:
+        """Entries without documents whose texts vote; none without `neighbours.labels`."""
+        entries = np.zeros(0, dtype=np.int64) if self.keys is None else self.keys.entries.astype(np.int64)
+        return entries[entries >= self.labels.n_labels]
+
+    def forget(self, ids: Collection[str]) -> KnnModel | None:
+        """Return a copy whose documents do not have these labels; None if label texts do not vote."""
+        if self.keys is None:
+            return None
+        counts, Y = self.labels.counts.copy(), self.Y.copy()
+        counts[[self.labels.position[label] for label in ids if label in self.labels.position]] = 0
+        Y.data[counts[Y.indices] == 0] = 0
+        Y.eliminate_zeros()
+        return replace(self, labels=self.labels.with_counts(counts), Y=Y)
+
     def explain(self, text: str, label: str) -> Explanation:
         """Say which documents voted, for the label or not, and which words the text shares with those that did."""
         if self.manifest.details.features is not None:
             raise ModelError("this model was trained on features, not texts: it cannot explain words")
-        entry = self.labels.find_trained(label)
-        found = self.search([text])
+        entry = self.labels.find(label)
+        if entry not in self.ranked_concepts:
+            entry = self.labels.find_trained(label)
+        queries = self.reader([text])
+        found, near = self.pool.search(queries, self.config.neighbours.k), self._search_labels(queries)
         listed = found.rows[0] >= 0
         rows, similarities = found.rows[0][listed], found.similarities[0][listed]
-        votes = self._votes(found)[0][listed]
-        has = np.asarray(self.Y[rows][:, [entry]].todense()).ravel() > 0
+        by_document, by_label = self._votes(found, near)
+        votes = by_document[0][listed]
+        has = self.Y[rows].toarray()[:, entry] > 0 if entry < self.labels.n_labels else np.zeros(len(rows), dtype=bool)
+        spans, score = self._shared_words(text, self.pool, rows[has], votes[has]), votes[has].sum()
+        if self.keys is not None and near is not None:
+            own = (near.rows[0] >= 0) & (self.keys.entries[near.rows[0]] == entry)
+            score += by_label[0][own].sum()
+            if not spans:
+                spans = self._shared_words(text, self.keys.pool, near.rows[0][own], by_label[0][own])
         return Explanation(
             label=self.labels.ids[entry],
-            score=float(np.float32(votes[has].sum())),
+            score=float(np.float32(score)),
             method=NAME,
-            spans=self._shared_words(text, rows[has], votes[has]),
+            spans=spans,
             neighbours=tuple(
                 (self.ids[row], similarity, tuple(self.labels.decode(self.Y[row].indices)))
                 for row, similarity in zip(rows.tolist(), similarities.tolist(), strict=True)
@@ -138,6 +178,8 @@ class KnnModel(DisplayedModel):
             )
             self.pool.save(out)
             self.reader.save(out)
+            if self.keys is not None:
+                self.keys.save(out)
             out.manifest(self.manifest)
 
     @classmethod
@@ -152,25 +194,34 @@ class KnnModel(DisplayedModel):
         pool = Pool.load(reader, config.neighbours.share)
         kind = config.neighbours.vectors
         read = Reader.load(reader, kind, manifest.details.features, config.tfidf, config.encoder)
-        return cls(manifest, config, labels, ids, Y, pool, read)
+        keys = LabelKeys.load(reader, config.neighbours.share) if config.neighbours.labels else None
+        return cls(manifest, config, labels, ids, Y, pool, read, keys)
 
-    def _votes(self, found: Neighbours) -> NDArray[np.float64]:
-        """(documents × k) what each neighbour's vote counts; they add up to 1, or to 0 where there is no neighbour."""
+    def _votes(
+        self, found: Neighbours, near: Neighbours | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(documents × k) what each neighbour's vote counts, and each label text's (documents × 0 where none vote).
+
+        A document's votes add up to 1, or to 0 where there is no neighbour.
+        """
+        powers = self._powers(found)
+        of_labels = np.zeros((len(found), 0)) if near is None else self._powers(near)
+        total = powers.sum(axis=1, keepdims=True) + of_labels.sum(axis=1, keepdims=True)
+        total = np.where(total > 0, total, 1)
+        return np.asarray(powers / total), np.asarray(of_labels / total)
+
+    def _powers(self, found: Neighbours) -> NDArray[np.float64]:
         listed = found.rows >= 0
-        powers = np.where(listed, found.similarities.astype(np.float64), 1) ** self.config.vote.power * listed
-        total = powers.sum(axis=1, keepdims=True)
-        return np.asarray(powers / np.where(total > 0, total, 1))
+        return np.asarray(np.where(listed, found.similarities.astype(np.float64), 1) ** self.config.vote.power * listed)
 
-    def _count_votes(self, found: Neighbours, k: int) -> Ranking:
-        n, width = found.rows.shape
-        starts = np.arange(n + 1, dtype=np.int64) * width
-        # a place without a neighbour points to document 0 with a vote of 0, and is then left out
-        votes = sp.csr_matrix(
-            (self._votes(found).ravel(), np.maximum(found.rows, 0).ravel(), starts), shape=(n, self.Y.shape[0])
-        )
-        votes.eliminate_zeros()
-        votes.sort_indices()
-        ranking = Ranking.from_csr(sp.csr_matrix(votes @ self.Y), k)
+    def _count_votes(self, found: Neighbours, near: Neighbours | None, k: int) -> Ranking:
+        by_document, by_label = self._votes(found, near)
+        counted = sp.csr_matrix(_as_rows(by_document, found.rows, self.Y.shape[0]) @ self.Y)
+        if self.keys is not None and near is not None:
+            entries = np.where(near.rows < 0, -1, self.keys.entries[near.rows])
+            counted.resize(len(found), len(self.labels))
+            counted = sp.csr_matrix(counted + _as_rows(by_label, entries, len(self.labels)))
+        ranking = Ranking.from_csr(counted, k)
         return self._fill(ranking) if (ranking.labels < 0).any() else ranking
 
     def _fill(self, ranking: Ranking) -> Ranking:
@@ -188,13 +239,26 @@ class KnnModel(DisplayedModel):
     @cached_property
     def _frequent(self) -> NDArray[np.int32]:
         counts = self.labels.counts[: self.labels.n_labels]
-        return np.lexsort((np.arange(len(counts)), -counts)).astype(np.int32)
+        order = np.lexsort((np.arange(len(counts)), -counts)).astype(np.int32)
+        return order[counts[order] > 0]
 
     def _shared_words(
-        self, text: str, rows: NDArray[np.integer], votes: NDArray[np.float64]
+        self, text: str, pool: Pool, rows: NDArray[np.integer], votes: NDArray[np.float64]
     ) -> tuple[tuple[int, int, float], ...]:
         """The words that a text shares with documents, by their part in the similarities, weighed by the votes."""
         if self.reader.tfidf is None or len(rows) == 0:
             return ()
-        push = votes @ self.pool.word_vectors(rows)
+        push = votes @ pool.word_vectors(rows)
         return word_shares(self.reader.tfidf, text, np.asarray(push).ravel())
+
+
+def _as_rows(votes: NDArray[np.float64], columns: NDArray[np.integer], width: int) -> sp.csr_matrix:
+    """(documents × width) the votes of each document, by what votes."""
+    n, k = columns.shape
+    # a place without a neighbour points to column 0 with a vote of 0, and is then left out
+    made = sp.csr_matrix(
+        (votes.ravel(), np.maximum(columns, 0).ravel(), np.arange(n + 1, dtype=np.int64) * k), shape=(n, width)
+    )
+    made.eliminate_zeros()
+    made.sort_indices()
+    return made

@@ -7,6 +7,7 @@ them, several times as many as are wanted, are compared by both.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -14,10 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from xmtc.core.errors import DataError
+from xmtc.core.labels import LabelSet
 from xmtc.core.model import Documents, check_features, pack_texts
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderReader, FolderWriter
+from xmtc.features.label_vectors import named_texts
 from xmtc.features.neighbours import Approximate, Neighbours, NeighbourStore
 from xmtc.features.tfidf import Tfidf, TfidfConfig
 from xmtc.neural.encoder_config import EncoderConfig
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["tfidf", "encoder", "both"]
 
+_KEYS = "label_keys"
 _DEEPER = 5  # times k: documents found by one kind of vectors that are compared by both
 
 
@@ -135,18 +140,44 @@ class Pool:
         assert not isinstance(vectors, np.ndarray)
         return vectors[rows]
 
-    def save(self, out: FolderWriter) -> None:
+    def save(self, out: FolderWriter, prefix: str = "") -> None:
         """Write the vectors, and the index where there is one."""
         for name, store in (("sparse", self.sparse), ("dense", self.dense)):
             if store is not None:
-                out.arrays(name, store.arrays())
+                out.arrays(prefix + name, store.arrays())
 
     @classmethod
-    def load(cls, reader: FolderReader, share: float) -> Pool:
+    def load(cls, reader: FolderReader, share: float, prefix: str = "") -> Pool:
         """Rebuild what `save` wrote, mapped into memory."""
-        found = (reader.arrays(name) for name in ("sparse", "dense"))
+        found = (reader.arrays(prefix + name) for name in ("sparse", "dense"))
         sparse, dense = (NeighbourStore.from_arrays(arrays) if arrays else None for arrays in found)
         return cls(sparse, dense, share)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelKeys:
+    """Label texts that vote, each for its own label."""
+
+    pool: Pool
+    entries: NDArray[np.int32]  # the label of each text
+
+    @classmethod
+    def build(cls, labels: LabelSet, reader: Reader, share: float, gone: Collection[str] = ()) -> LabelKeys:
+        """Read the texts of all labels that have names, but for those whose ids are in `gone`."""
+        entries, texts = named_texts(labels, gone)
+        if not len(entries):
+            raise DataError("neighbours.labels: no label has a name that could vote; leave it out or give names")
+        return cls(Pool.build(reader(texts), share, "auto"), entries.astype(np.int32))
+
+    def save(self, out: FolderWriter) -> None:
+        """Write vectors and labels."""
+        out.arrays(_KEYS, {"entries": self.entries})
+        self.pool.save(out, f"{_KEYS}_")
+
+    @classmethod
+    def load(cls, reader: FolderReader, share: float) -> LabelKeys:
+        """Rebuild what `save` wrote, mapped into memory."""
+        return cls(Pool.load(reader, share, f"{_KEYS}_"), reader.arrays(_KEYS)["entries"])
 
 
 def _unite(rows: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtc.core.corpus import Corpus
-from xmtc.core.errors import ConfigError
+from xmtc.core.errors import ConfigError, ModelError
+from xmtc.core.labels import Concept
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.revision import (
     NOTHING,
@@ -24,7 +25,7 @@ from xmtc.core.revision import (
 )
 from xmtc.core.updatable import UpdatableDetails, UpdateSummary
 from xmtc.methods.knn.model import KnnModel
-from xmtc.methods.knn.pool import Vectors
+from xmtc.methods.knn.pool import LabelKeys, Vectors
 
 
 def update_model(
@@ -53,7 +54,8 @@ def update_model(
         added = _by_place(corpus.Y, corpus, len(held))
         whole = base is None and _holds_all(model, corpus)
         documents = added if whole else join(held, added)
-    revision = revise_all(model.labels, model.manifest, documents, retire)
+    concepts = set(model.ranked_concepts.tolist())
+    revision = revise_all(model.labels, model.manifest, documents, retire, concepts=concepts)
     assert revision.corpus is not None
     assert revision.corpus.X is not None
     places = revision.corpus.X.data.astype(np.int64) - 1
@@ -80,7 +82,22 @@ def update_model(
         ),
     )
     Y = revision.corpus.Y[:, : revision.labels.n_labels].tocsr()
-    return KnnModel(manifest, model.config, revision.labels, revision.corpus.ids, Y, pool, model.reader)
+    keys = model.keys
+    if keys is not None:
+        keys = LabelKeys.build(revision.labels, model.reader, model.config.neighbours.share, revision.retired)
+    return KnnModel(manifest, model.config, revision.labels, revision.corpus.ids, Y, pool, model.reader, keys)
+
+
+def add_labels(model: KnnModel, concepts: Sequence[Concept]) -> KnnModel:
+    """Return a model that knows these concepts, whose texts vote for them."""
+    if model.keys is None:
+        raise ModelError("this knn model has documents alone as keys; train one with neighbours.labels=true")
+    labels, before = model.labels.described(concepts), model.manifest.details
+    keys = LabelKeys.build(labels, model.reader, model.config.neighbours.share, before.retired)
+    added = len(labels) - len(model.labels)
+    done = UpdateSummary(documents=0, whole=True, new_labels=0, retired_labels=0, new_concepts=added)
+    details = before.model_copy(update={"updates": [*before.updates, done]})
+    return replace(model, labels=labels, keys=keys, manifest=model.manifest.with_details(details))
 
 
 def _by_place(Y: sp.csr_matrix, source: KnnModel | Corpus, first: int) -> Corpus:

@@ -49,9 +49,7 @@ class Trees:
         try:
             return _parse(text, names)
         except (ValueError, KeyError, IndexError, OverflowError) as error:
-            raise ModelError(
-                f"the trees of this ensemble are not what LightGBM wrote ({error}); teach it again"
-            ) from None
+            raise ModelError(f"the trees of this model are not what LightGBM wrote ({error}); teach it again") from None
 
     def gains(self) -> NDArray[np.float64]:
         """Return how much all splits by each feature lowered the loss in training."""

@@ -23,10 +23,15 @@ class BoosterConfig(Settings):
     least: int = Field(20, ge=1, description="pairs in a leaf, at least")
 
 
-def check_installed() -> None:
-    """Raise where LightGBM is not installed; only teaching needs it."""
-    if find_spec("lightgbm") is None:
-        raise ConfigError("rule 'learned' needs LightGBM to learn; install it with: pip install 'xmtc[stack]'")
+def is_installed() -> bool:
+    """Say whether LightGBM is installed; only teaching needs it."""
+    return find_spec("lightgbm") is not None
+
+
+def check_installed(what: str) -> None:
+    """Raise where LightGBM is not installed; `what` needs it."""
+    if not is_installed():
+        raise ConfigError(f"{what} needs LightGBM to learn; install it with: pip install 'xmtc[stack]'")
 
 
 def grow_trees(

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from xmtc.core.errors import ModelError
-from xmtc.methods.ensemble.booster import BoosterConfig, grow_trees
-from xmtc.methods.ensemble.trees import Trees
+from xmtc.features.boosting import BoosterConfig, Trees, grow_trees
 
 lightgbm = pytest.importorskip("lightgbm")
 NAMES = ["a", "b", "c", "d"]

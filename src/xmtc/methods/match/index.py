@@ -1,0 +1,141 @@
+"""The index: all names of a vocabulary in one trie, by the stems of their words.
+
+A label set enters; arrays leave that find every name in a text, and the labels that are called so. Two labels may
+share a name: both are found. Hundreds of thousands of names are built in seconds. Knows no documents and no scores.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xmtc.core.errors import DataError
+from xmtc.core.labels import LabelSet
+from xmtc.core.parallel import read_only
+from xmtc.core.texts import Texts
+from xmtc.features.label_vectors import own_name
+from xmtc.features.words import split_words
+from xmtc.methods.match.kernels import Names, Trie, build_trie
+from xmtc.methods.match.stems import Stems, open_stemmer
+
+_LONGEST = 16  # words of a name; longer ones are cut
+_QUALIFIER = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")  # "bass (fish)" is found as "bass", too
+_INVERTED = re.compile(r"([^,]+),\s*([^,]+)")  # "aid, food" is found as "food aid", too
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """Names by stems: what finds them, and whose they are."""
+
+    stems: Stems
+    trie: Trie
+    names: Names
+
+    @classmethod
+    def build(cls, labels: LabelSet, language: str, retired: Collection[str] = ()) -> Index:
+        """Index the names and alternatives of all labels that have any, but for retired ones."""
+        stem = open_stemmer(language)
+        number_of: dict[str, int] = {}
+        phrases: dict[tuple[int, ...], int] = {}
+        owners: list[dict[int, bool]] = []  # of each phrase: entry → whether it is the preferred name
+        gone = set(retired)
+        for entry, name, preferred in _strings(labels, gone):
+            words = stem(split_words(name)[:_LONGEST])
+            if not words:
+                continue
+            phrase = tuple([number_of.setdefault(word, len(number_of)) for word in words])
+            place = phrases.setdefault(phrase, len(phrases))
+            if place == len(owners):
+                owners.append({})
+            owners[place][entry] = owners[place].get(entry, False) or preferred
+        if not phrases:
+            raise DataError(
+                "no label has a name to match by: give a labels.jsonl with names, or use a method that learns from "
+                "documents, such as linear"
+            )
+        lengths = [len(phrase) for phrase in phrases]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        stems = np.array([number for phrase in phrases for number in phrase], dtype=np.int32)
+        owner_offsets = np.concatenate([[0], np.cumsum([len(own) for own in owners])]).astype(np.int64)
+        loose_offsets, loose = _by_rarest(offsets, stems, len(number_of))
+        return cls(
+            Stems(Texts.pack(number_of), language),
+            Trie(*map(read_only, build_trie(offsets, stems))),
+            _names(
+                offsets,
+                stems,
+                owner_offsets,
+                np.array([entry for own in owners for entry in own], dtype=np.int32),
+                np.array([preferred for own in owners for preferred in own.values()], dtype=np.bool_),
+                loose_offsets,
+                loose,
+            ),
+        )
+
+    @property
+    def n_names(self) -> int:
+        """Different names, by their stems."""
+        return len(self.names.offsets) - 1
+
+    def named(self, n_entries: int) -> NDArray[np.bool_]:
+        """Return which entries have a name in the index."""
+        found = np.zeros(n_entries, dtype=bool)
+        found[self.names.owners] = True
+        return found
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all arrays, to store."""
+        vocabulary = self.stems.vocabulary
+        return {
+            "stem_bytes": vocabulary.buffer,
+            "stem_ends": vocabulary.offsets,
+            **{f"trie_{name}": array for name, array in self.trie._asdict().items()},
+            **{f"names_{name}": array for name, array in self.names._asdict().items()},
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], language: str) -> Index:
+        """Rebuild an index from what `arrays` gave."""
+        trie = Trie(*(read_only(arrays[f"trie_{name}"]) for name in Trie._fields))
+        names = _names(*(arrays[f"names_{name}"] for name in Names._fields))
+        return cls(Stems(Texts(arrays["stem_bytes"], arrays["stem_ends"]), language), trie, names)
+
+
+def _names(*arrays: NDArray[Any]) -> Names:
+    return Names(*map(read_only, arrays))
+
+
+def _strings(labels: LabelSet, gone: set[str]) -> Iterator[tuple[int, str, bool]]:
+    """(entry, string, whether it is the preferred name) of all labels."""
+    for entry, (id, others) in enumerate(zip(labels.ids, labels.alternatives, strict=True)):
+        if id in gone:
+            continue
+        for string, preferred in ((own_name(labels, entry), True), *((other, False) for other in others)):
+            yield entry, string, preferred
+            bare = _QUALIFIER.sub("", string)
+            if bare != string:
+                yield entry, bare, False
+            turned = _INVERTED.fullmatch(bare)
+            if turned is not None:
+                yield entry, f"{turned[2]} {turned[1]}", False
+
+
+def _by_rarest(
+    offsets: NDArray[np.int64], stems: NDArray[np.int32], n_stems: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Names of several words by the stem that fewest names have: a text without it cannot hold the name's words."""
+    frequency = np.bincount(stems, minlength=n_stems)
+    lengths = np.diff(offsets)
+    # the rarest stem of each name, of equals the first: sort by (name, frequency), stable
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    order = np.lexsort((np.arange(len(stems)), frequency[stems], owner))
+    rarest = stems[order][offsets[:-1]]
+    several = np.flatnonzero(lengths > 1).astype(np.int32)
+    by_stem = several[np.argsort(rarest[several], kind="stable")]
+    counts = np.bincount(rarest[several], minlength=n_stems)
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), by_stem
