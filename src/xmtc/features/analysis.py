@@ -17,7 +17,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib import import_module
-from importlib.metadata import version
 from threading import Lock
 from typing import Any
 
@@ -25,7 +24,6 @@ from xmtc.core.errors import ConfigError, nearest
 from xmtc.core.languages import LANGUAGES, find_language
 from xmtc.features.stop_words import STOP_WORDS
 
-WORDS = "words"
 _MOST_WORDS = 1 << 20  # words whose terms are remembered
 _LONGEST = 10  # characters of an n-gram
 _ONE_WORD = re.compile(r"\w\w+")
@@ -117,17 +115,15 @@ def check_spec(spec: str) -> str:
                 f"analyzer {spec!r}: give the range of lengths as chars:3-5, from 2 to {_LONGEST} characters"
             )
         return f"chars:{int(found[1])}-{int(found[2])}"
-    if kind == WORDS and not colon:
-        return WORDS
-    hint = nearest(kind, (WORDS, "stem", "lemma", "chars"))
+    if kind == "words" and not colon:
+        return "words"
+    hint = nearest(kind, ("words", "stem", "lemma", "chars"))
     raise ConfigError(f"unknown analyzer {spec!r}.{hint} Use words, stem:<language>, lemma:<language> or chars.")
 
 
-def check_stop_words(stop_words: str | Sequence[str]) -> str | Sequence[str]:
-    """Return the code of a language that has a list of stop words; words are returned as they are."""
-    if not isinstance(stop_words, str):
-        return stop_words
-    code = find_language(stop_words)
+def check_stop_words(language: str) -> str:
+    """Return the code of a language that has a list of stop words; raise if it has none."""
+    code = find_language(language)
     if code not in STOP_WORDS:
         raise ConfigError(
             f"no stop words for {LANGUAGES[code]}; languages that have them: {', '.join(STOP_WORDS)}. "
@@ -147,14 +143,16 @@ def character_ngrams(word: str, least: int, most: int) -> str:
 
 
 def _stemmer(language: str, lowercase: bool) -> tuple[str, Callable[[str], str]]:
-    stem = _load("Stemmer", "PyStemmer", "stem", language).Stemmer(_STEMMERS[language]).stemWord
-    return f"PyStemmer {version('PyStemmer')}", lambda word: _keep_word(word, stem(word), lowercase)
+    loaded, package = _load("Stemmer", "PyStemmer", f"stem:{language}")
+    stem = loaded.Stemmer(_STEMMERS[language]).stemWord
+    return package, lambda word: _keep_word(word, stem(word), lowercase)
 
 
 def _lemmatiser(language: str, lowercase: bool) -> tuple[str, Callable[[str], str]]:
-    lemmatize, code = _load("simplemma", "simplemma", "lemma", language).lemmatize, _LEMMATISERS[language]
+    loaded, package = _load("simplemma", "simplemma", f"lemma:{language}")
+    lemmatize, code = loaded.lemmatize, _LEMMATISERS[language]
     lemmatize("a", lang=code)  # reads the dictionary, which takes seconds, before the first text comes
-    return f"simplemma {version('simplemma')}", lambda word: _keep_word(word, lemmatize(word, lang=code), lowercase)
+    return package, lambda word: _keep_word(word, lemmatize(word, lang=code), lowercase)
 
 
 def _keep_word(word: str, term: str, lowercase: bool) -> str:
@@ -163,18 +161,19 @@ def _keep_word(word: str, term: str, lowercase: bool) -> str:
     return term if _ONE_WORD.fullmatch(term) else word
 
 
-def _load(module: str, package: str, kind: str, language: str) -> Any:
+def _load(module: str, package: str, spec: str) -> tuple[Any, str]:
+    """Import a module of a package; return it, and the package with its version."""
+    from importlib.metadata import version
+
     try:
-        return import_module(module)
+        return import_module(module), f"{package} {version(package)}"
     except ImportError:
-        raise ConfigError(
-            f"analyzer {kind}:{language} needs {package}; install it with: pip install 'xmtc[languages]'"
-        ) from None
+        raise ConfigError(f"analyzer {spec} needs {package}; install it with: pip install 'xmtc[languages]'") from None
 
 
 def _stop_list(stop_words: str | Iterable[str] | None) -> frozenset[str]:
     if stop_words is None:
         return frozenset()
     if isinstance(stop_words, str):
-        return frozenset(STOP_WORDS[str(check_stop_words(stop_words))].split())
+        return frozenset(STOP_WORDS[check_stop_words(stop_words)].split())
     return frozenset(word.lower() for word in stop_words)
