@@ -47,7 +47,6 @@ BY_NAME = {
     "xmtc.core.revision": "fields of a label set",
     "xmtc.core.threads": "a function of os that not every system has",
     "xmtc.data.layouts.numbered": "sparse matrices of any class",
-    "xmtc.data.vocabulary.rdf": "errors of several parsers",
     "xmtc.linear.tree": "a thread's own storage",
     "xmtc.neural.encoder": "settings of Hugging Face's configurations, which differ by family",
 }

@@ -191,7 +191,7 @@ def test_mistakes(tmp_path: Path, refusal) -> None:
 
 
 def test_a_vocabulary_is_written_with_the_documents(tmp_path: Path) -> None:
-    pytest.importorskip("rdflib")
+    pytest.importorskip("pyoxigraph")
     (tmp_path / "train.tsv").write_text("t\t<http://x.org/a>\n")
     skos = "@prefix s: <http://www.w3.org/2004/02/skos/core#> .\n"
     (tmp_path / "v.ttl").write_text(skos + '<http://x.org/a> a s:Concept; s:prefLabel "sugar"@en, "Zucker"@de .')

@@ -7,8 +7,8 @@ vocabulary, a hierarchy or a truth mentions: they have names and parents. Only m
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, repeat
 
@@ -31,6 +31,7 @@ class Concept:
     alternatives: tuple[str, ...] = ()
     description: str = ""
     parents: tuple[str, ...] = ()
+    translations: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # (language, name), where several exist
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,6 +45,8 @@ class LabelSet(Displayed):
     parents: tuple[tuple[int, ...], ...]  # entries of this set; several parents each, or none
     counts: NDArray[np.int64]  # training documents of each entry; 0 for concepts
     n_labels: int  # the first n_labels entries have parameters
+    # language → entry → name: of vocabularies in several languages, `names` holding one name of each entry
+    translations: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
 
     @classmethod
     def build(cls, trained: Iterable[str], concepts: Iterable[Concept] = ()) -> LabelSet:
@@ -75,7 +78,10 @@ class LabelSet(Displayed):
         alternatives: list[tuple[str, ...]] = []
         shared: dict[tuple[str, ...], int] = {}  # parents → a number for them
         parents, counts = array("q"), array("q")
+        translations: dict[str, dict[int, str]] = {}
         for concept, count in described:
+            for language, name in concept.translations:
+                translations.setdefault(language, {})[len(ids)] = name
             ids.append(concept.id)
             names.append(concept.id if concept.name in ("", concept.id) else concept.name)
             alternatives.append(concept.alternatives)
@@ -96,6 +102,7 @@ class LabelSet(Displayed):
             parents=tuple([entries[number] for number in parents]),
             counts=np.array(counts, dtype=np.int64),
             n_labels=n_labels,
+            translations=translations,
         )
 
     def __len__(self) -> int:
@@ -121,24 +128,55 @@ class LabelSet(Displayed):
     def concepts(self) -> list[Concept]:
         """Return every entry as a labels file would describe it."""
         ids = self.ids
+        in_others: list[list[tuple[str, str]]] = [[] for _ in ids] if self.translations else []
+        for language, named in self.translations.items():
+            for entry, name in named.items():
+                in_others[entry].append((language, name))
         rows = zip(ids, self.names, self.alternatives, self.descriptions, self.parents, strict=True)
-        return [
+        found = [
             Concept(label, name, others, text, tuple([ids[parent] for parent in parents]))
             for label, name, others, text, parents in rows
         ]
+        if not in_others:
+            return found
+        return [
+            replace(concept, translations=tuple(sorted(names))) for concept, names in zip(found, in_others, strict=True)
+        ]
+
+    def name_in(self, language: str | None, entry: int) -> str:
+        """Return the name of an entry in a language, such as "de" or "de-AT"; the usual name where there is none."""
+        tag = (language or "").strip().lower().replace("_", "-")
+        while tag:
+            found = self.translations.get(tag, {}).get(entry)
+            if found:
+                return found
+            tag = tag.rpartition("-")[0]
+        return self.names[entry]
+
+    @cached_property
+    def languages(self) -> tuple[str, ...]:
+        """Languages that names are known in, that of `names` first; empty where only `names` exist."""
+        if not self.translations:
+            return ()
+        same = {tag: sum(self.names[i] == name for i, name in of.items()) for tag, of in self.translations.items()}
+        usual = min(same, key=lambda tag: (-same[tag], tag))
+        return (usual, *sorted(same.keys() - {usual}))
 
     def digest_text(self) -> str:
-        """Return all that `concepts()` says as one string, for a fingerprint: the `repr` of each, end to end."""
+        """Return all that `concepts()` says as one string, for a fingerprint: the `repr` of each, end to end, and then
+        the names in other languages."""
         # spelt out, since making and printing as many objects takes five times as long
         ids = self.ids
         rows = zip(ids, self.names, self.alternatives, self.descriptions, self.parents, strict=True)
-        return "".join(
+        described = "".join(
             [
                 f"Concept(id={label!r}, name={name!r}, alternatives={others!r}, description={text!r}, "
                 f"parents={tuple([ids[parent] for parent in parents])!r})"
                 for label, name, others, text, parents in rows
             ]
         )
+        in_others = [(language, sorted(named.items())) for language, named in sorted(self.translations.items())]
+        return f"{described}{in_others}" if in_others else described
 
     def encode(self, lists: Iterable[Iterable[str]]) -> sp.csr_matrix:
         """Turn lists of label ids into a (documents × entries) matrix of ones; repeated labels count once."""

@@ -274,6 +274,11 @@ def _arrange(
     parents = [moved for source, own in parts for moved in _move_parents(source, own, place)]
     padded = np.zeros(len(ids), dtype=np.int64)
     padded[: len(counts)] = counts
+    translations: dict[str, dict[int, str]] = {}
+    for source, own in parts:
+        for language, named in source.translations.items():
+            moved = {place[source.ids[i]]: named[i] for i in own if i in named}
+            translations.setdefault(language, {}).update(moved)
     return LabelSet(
         ids=ids,
         names=line_up("names"),
@@ -282,6 +287,7 @@ def _arrange(
         parents=tuple(parents),
         counts=padded,
         n_labels=len(first) + len(new),
+        translations={language: named for language, named in translations.items() if named},
     )
 
 

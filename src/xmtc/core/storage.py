@@ -149,6 +149,8 @@ class FolderWriter:
             encode = json.JSONEncoder(ensure_ascii=False).encode
             for concept, count in zip(labels.concepts(), labels.counts.tolist(), strict=True):
                 line = [(key, value) for key, value in vars(concept).items() if value and key != "id"]
+                if concept.translations:
+                    line[-1] = ("translations", dict(concept.translations))
                 line += [("label", concept.id), ("count", count)]
                 file.write(f"{encode(dict(line))}\n".encode())
 
@@ -338,6 +340,7 @@ class FolderReader:
                         alternatives=tuple(raw.get("alternatives", ())),
                         description=raw.get("description", ""),
                         parents=tuple(raw.get("parents", ())),
+                        translations=tuple(raw["translations"].items()) if "translations" in raw else (),
                     ),
                     raw["count"],
                 )

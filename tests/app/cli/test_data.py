@@ -59,7 +59,7 @@ def test_convert(data: Path, model: Path, tmp_path: Path) -> None:
 
 
 def test_convert_with_a_vocabulary(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("rdflib")
+    pytest.importorskip("pyoxigraph")
     monkeypatch.setenv("XMTC_CACHE", str(tmp_path / "cache"))
     concepts = "".join(f'<http://x.org/t{i}> a s:Concept ; s:prefLabel "N{i}"@fi, "E{i}"@en .\n' for i in range(1, 10))
     (tmp_path / "v.ttl").write_text("@prefix s: <http://www.w3.org/2004/02/skos/core#> .\n" + concepts)

@@ -1,6 +1,7 @@
 """What is known of each label, and labels files, read and written. Knows no documents.
 
-A labels file has one `{"label", "name"?, "alternatives"?, "description"?, "parents"?}` per line.
+A labels file has one `{"label", "name"?, "alternatives"?, "description"?, "parents"?, "translations"?}` per line;
+translations are names by language: `{"de": "Zucker"}`.
 """
 
 from __future__ import annotations
@@ -8,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from xmtc.core.errors import DataError
 from xmtc.core.labels import Concept
-from xmtc.data.fields import as_id, as_ids, json_objects, optional, require, write_json_objects
+from xmtc.data.fields import Mistake, as_id, as_ids, json_objects, optional, require, write_json_objects
 from xmtc.data.files import open_lines
 
 LABELS = "labels.jsonl"
@@ -76,12 +78,21 @@ def read_concepts(path: Path) -> Described:
             ),
             description=optional(fields, "description", str, "", lines.mistake),
             parents=tuple(as_ids(optional(fields, "parents", list, [], lines.mistake), "parents", lines.mistake)),
+            translations=_translations(fields, lines.mistake),
         )
     circle = find_circle(concepts.values())
     if circle:
         raise DataError(f"{path}: the hierarchy runs in a circle: {' → '.join(circle)}; remove one of these parents")
     named = {parent for concept in concepts.values() for parent in concept.parents}
     return Described(list(concepts.values()), undescribed=len(named - concepts.keys()))
+
+
+def _translations(fields: Mapping[str, Any], mistake: Mistake) -> tuple[tuple[str, str], ...]:
+    """Languages and names, in the order of the languages; tags are lower-cased."""
+    named = optional(fields, "translations", dict, {}, mistake)
+    if not all(isinstance(name, str) for name in named.values()):
+        raise mistake('\'translations\' must hold one name per language, such as {"de": "Zucker"}; correct the values')
+    return tuple(sorted((language.lower(), name) for language, name in named.items() if language and name))
 
 
 def read_annif_tsv(path: Path) -> Described:
@@ -117,6 +128,7 @@ def _fields(concept: Concept) -> dict[str, object]:
         "alternatives": concept.alternatives,
         "description": concept.description,
         "parents": concept.parents,
+        "translations": dict(concept.translations),
     }
     return {key: value for key, value in fields.items() if value}
 

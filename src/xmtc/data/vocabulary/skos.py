@@ -6,9 +6,10 @@ of narrower the parents; SKOS-XL's labels count like plain ones. A link that clo
 counted in a warning.
 
 Names are in the language asked for; by default in English if any concept has an English name, else in the language that
-names most concepts. A concept without such a name gets one without language, else the first of another language.
+names most concepts. A concept without such a name gets one without language, else the first of another language. In a
+vocabulary of several languages, every concept keeps its name in each of them.
 
-Parsing a large vocabulary takes a minute, so the result is kept in the cache, by content and language.
+The result is kept in the cache, by content and language.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from xmtc.core.errors import DataError, nearest
 from xmtc.core.labels import Concept
 from xmtc.data.files import read_bytes, suffix
 from xmtc.data.vocabulary.concepts import Described
-from xmtc.data.vocabulary.rdf import Pairs, read_pairs
+from xmtc.data.vocabulary.rdf import Literal, Pairs, is_uri, read_pairs
 
 FORMATS = {".ttl": "turtle", ".rdf": "xml", ".nt": "nt", ".jsonld": "json-ld"}
-_VERSION = "skos 1"  # of what the cache holds
+_VERSION = "skos 2"  # of what the cache holds
 _SKOS, _XL = "http://www.w3.org/2004/02/skos/core#", "http://www.w3.org/2008/05/skos-xl#"
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _DEPRECATED = "http://www.w3.org/2002/07/owl#deprecated"
@@ -50,8 +51,9 @@ def read_skos(path: Path, language: str | None = None) -> Described:
     lines = (json.loads(line) for line in kept["concepts"].tobytes().splitlines())
     circles = next(lines)
     concepts, notations, retired = [], {}, []
-    for uri, name, alternatives, description, parents, notation, is_retired in lines:
-        concepts.append(Concept(uri, name, tuple(alternatives), description, tuple(parents)))
+    for uri, name, alternatives, description, parents, notation, is_retired, translations in lines:
+        names = tuple(translations.items())
+        concepts.append(Concept(uri, name, tuple(alternatives), description, tuple(parents), names))
         if notation:
             notations[uri] = notation
         if is_retired:
@@ -77,9 +79,11 @@ def _pack(path: Path, raw: bytes, language: str | None) -> NDArray[np.uint8]:
     names, alternatives = _texts(pairs, "prefLabel"), _texts(pairs, "altLabel")
     definitions, notes = _texts(pairs, "definition"), _texts(pairs, "scopeNote")
     wanted = _choose_language(path, (names[uri] for uri in uris if uri in names), language)
-    retired = {str(s) for s, o in pairs[_DEPRECATED] if str(o).lower() in ("true", "1")}
+    retired = {s for s, o in pairs[_DEPRECATED] if isinstance(o, Literal) and o.text.lower() in ("true", "1")}
     parents = {uri: sorted(found) for uri, found in _parents(pairs, set(uris), retired).items()}
-    notations = {str(s): str(o) for s, o in sorted(pairs[f"{_SKOS}notation"], key=str, reverse=True)}
+    noted = [(s, o.text) for s, o in pairs[f"{_SKOS}notation"] if isinstance(o, Literal)]
+    notations = dict(sorted(noted, reverse=True))  # of several, the first in order
+    several = len({tag for uri in uris for tag, _ in names.get(uri, ()) if tag}) > 1
     lines: list[Any] = [_break_circles(parents)]
     for uri in uris:
         name = min(names.get(uri, [("", "")]), key=lambda text: _rank(text, wanted))[1]
@@ -88,36 +92,36 @@ def _pack(path: Path, raw: bytes, language: str | None) -> NDArray[np.uint8]:
         )
         told = [text for text in (definitions.get(uri) or notes.get(uri) or ()) if _rank(text, wanted)[0] < _FOREIGN]
         description = min(told, key=lambda text: _rank(text, wanted))[1] if told else ""
-        lines.append([uri, name, others, description, parents.get(uri, []), notations.get(uri, ""), uri in retired])
-    packed = "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
+        translations = _translations(names.get(uri, ())) if several else {}
+        described = [uri, name, others, description, parents.get(uri, []), notations.get(uri, ""), uri in retired]
+        lines.append([*described, translations])
+    packed = "\n".join(map(json.JSONEncoder(ensure_ascii=False).encode, lines))
     return np.frombuffer(packed.encode("utf-8", "replace"), dtype=np.uint8)
+
+
+def _translations(names: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Language → name, in the order of the languages; of several names in one, the first in order."""
+    first = dict(sorted((text for text in names if all(text)), reverse=True))
+    return dict(sorted(first.items()))
 
 
 def _concepts(pairs: Pairs) -> set[str]:
     """URIs of the concepts: what is typed so, or, in a file without types, what has a name."""
-    typed = {str(s) for s, o in pairs[f"{_RDF}type"] if str(o) == f"{_SKOS}Concept" and _is_uri(s)}
-    other = {str(s) for s, _ in pairs[f"{_RDF}type"]}
-    return typed or {str(s) for s, _ in pairs[f"{_SKOS}prefLabel"] if _is_uri(s) and str(s) not in other}
-
-
-def _is_uri(node: Any) -> bool:
-    import rdflib
-
-    return isinstance(node, rdflib.URIRef)
+    typed = {s for s, o in pairs[f"{_RDF}type"] if o == f"{_SKOS}Concept" and is_uri(s)}
+    other = {s for s, _ in pairs[f"{_RDF}type"]}
+    return typed or {s for s, _ in pairs[f"{_SKOS}prefLabel"] if is_uri(s) and s not in other}
 
 
 def _texts(pairs: Pairs, name: str) -> Texts:
     """Literals of each concept; where a node stands for one, as in SKOS-XL, that node's."""
-    import rdflib
-
-    inner: dict[Any, list[Any]] = defaultdict(list)
-    for node, literal in (*pairs[f"{_RDF}value"], *pairs[f"{_XL}literalForm"]):
-        inner[node].append(literal)
+    inner: dict[str, list[Literal]] = defaultdict(list)
+    for node, value in (*pairs[f"{_RDF}value"], *pairs[f"{_XL}literalForm"]):
+        if isinstance(value, Literal):
+            inner[node].append(value)
     found: Texts = defaultdict(list)
     for subject, value in (*pairs[f"{_SKOS}{name}"], *pairs[f"{_XL}{name}"]):
-        for literal in [value] if isinstance(value, rdflib.Literal) else inner[value]:
-            if isinstance(literal, rdflib.Literal):
-                found[str(subject)].append(((literal.language or "").lower(), " ".join(str(literal).split())))
+        for literal in [value] if isinstance(value, Literal) else inner[value]:
+            found[subject].append((literal.language, " ".join(literal.text.split())))
     return found
 
 
@@ -155,8 +159,8 @@ def _parents(pairs: Pairs, concepts: set[str], retired: set[str]) -> dict[str, s
     upwards = ((s, o) for s, o in pairs[f"{_SKOS}broader"])
     reversed_ = ((o, s) for s, o in pairs[f"{_SKOS}narrower"])
     for child, parent in (*upwards, *reversed_):
-        if str(child) in concepts and _is_uri(parent) and str(parent) not in retired:
-            found[str(child)].add(str(parent))
+        if child in concepts and isinstance(parent, str) and is_uri(parent) and parent not in retired:
+            found[str(child)].add(parent)
     return found
 
 

@@ -34,14 +34,15 @@ class Letters:
     odd: NDArray[np.uint8]  # (n, 2): the first two bytes of each odd character
 
 
-def split_into_blocks(texts: Texts, lowercase: bool) -> tuple[list[Texts], Letters]:
+def split_into_blocks(texts: Texts, lowercase: bool, rewritten: bool = False) -> tuple[list[Texts], Letters]:
     """Return the documents in blocks, in order, and the tables that read them.
 
     There is one block at least, and documents longer than a block stay whole. Blocks share their texts' buffer.
+    rewritten: the blocks' words will be replaced, so that texts in ASCII may get other letters.
     """
     buffer, offsets = read_only(texts.buffer), read_only(texts.offsets)
     first, last = int(offsets[0]), int(offsets[-1])
-    letters = build_letters(lowercase, bool(buffer[first:last].max(initial=0) < 128))
+    letters = build_letters(lowercase, not rewritten and bool(buffer[first:last].max(initial=0) < 128))
     if last - first <= BLOCK_BYTES:
         return [Texts(buffer, offsets)], letters
     starts = np.unique(np.searchsorted(offsets[:-1], np.arange(first, last, BLOCK_BYTES))).tolist()

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from xmtc.core.config import Settings
+
+WORDS = "words"  # the analyzer that takes words as they are; others are imported on first use
+PLAIN = (WORDS, None)  # analyzer and stop words where every word is a term
+
+
+def _check_spec(spec: str) -> str:
+    from xmtc.features.analysis import check_spec
+
+    return check_spec(spec)
+
+
+def _check_stop_words(stop_words: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    from xmtc.features.analysis import check_stop_words
+
+    return check_stop_words(stop_words) if isinstance(stop_words, str) else stop_words
 
 
 class TfidfConfig(Settings):
@@ -18,3 +33,9 @@ class TfidfConfig(Settings):
     max_features: int | None = Field(None, ge=1)  # keep the terms that occur most often
     idf: Literal["sklearn", "pecos", "none"] = "sklearn"
     lowercase: bool = True
+    analyzer: Annotated[str, AfterValidator(lambda spec: spec if spec == WORDS else _check_spec(spec))] = Field(
+        WORDS, description="words, stem:<language>, lemma:<language>, or chars:3-5 for character n-grams of words"
+    )
+    stop_words: Annotated[str | tuple[str, ...], AfterValidator(_check_stop_words)] | None = Field(
+        None, description="words to leave out: a language, such as de, or a list of words"
+    )

@@ -458,6 +458,56 @@ def count_terms(
 
 
 @njit(nogil=True, cache=True)
+def replace_words(
+    buffer: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    ascii_letters: NDArray[np.uint8],
+    unicode_letters: NDArray[np.int32],
+    words: NDArray[np.uint8],
+    word_offsets: NDArray[np.int64],
+    word_hashes: NDArray[np.uint64],
+    terms: NDArray[np.uint8],
+    term_offsets: NDArray[np.int64],
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return documents (buffer, offsets) with every word replaced by its terms, and a space after each word.
+
+    `words` are all words of the documents, packed, with their hashes; word w becomes `terms[…]` between the offsets w
+    and w + 1, nothing if these are equal.
+    """
+    slots = fill_slots(word_hashes, len(word_hashes), len(word_hashes))
+    longest = _longest(offsets)
+    text = np.empty(text_room(longest), dtype=np.uint8)
+    starts = np.empty(words_room(longest), dtype=np.int64)
+    ends = np.empty(words_room(longest), dtype=np.int64)
+    hashes = np.empty(words_room(longest), dtype=np.uint64)
+
+    n_rows = len(offsets) - 1
+    found = np.empty(words_room(offsets[-1] - offsets[0]) + n_rows, dtype=np.int32)
+    new_offsets = np.zeros(n_rows + 1, dtype=np.int64)
+    n = 0
+    for row in range(n_rows):
+        n_words = split_words(
+            buffer, offsets[row], offsets[row + 1], ascii_letters, unicode_letters, text, starts, ends, hashes
+        )
+        n_bytes = 0
+        for i in range(n_words):
+            word = find_term(slots, words, word_offsets, hashes[i], text, starts[i], ends[i])
+            found[n] = word
+            n += 1
+            n_bytes += term_offsets[word + 1] - term_offsets[word] + 1
+        new_offsets[row + 1] = new_offsets[row] + n_bytes
+    replaced = np.empty(new_offsets[-1], dtype=np.uint8)
+    at = 0
+    for i in range(n):
+        for k in range(term_offsets[found[i]], term_offsets[found[i] + 1]):
+            replaced[at] = terms[k]
+            at += 1
+        replaced[at] = _SPACE
+        at += 1
+    return replaced, new_offsets
+
+
+@njit(nogil=True, cache=True)
 def weigh_counts(
     row_starts: NDArray[np.int64],
     row_terms: NDArray[np.int32],

@@ -1,7 +1,8 @@
 """TF-IDF: texts → sparse rows, the same as scikit-learn's TfidfVectorizer makes, with all cores.
 
 Texts enter; a CSR matrix with L2-normalised float32 rows leaves. Words are runs of two or more letters, digits or
-underscores of any script. Knows no labels and no model folders: `arrays` and `from_arrays` are for storing it.
+underscores of any script; with an analyzer, their stems, lemmas or character n-grams are the terms. Knows no labels and
+no model folders: `arrays` and `from_arrays` are for storing it.
 What is computed: docs/CONVENTIONS.md, "TF-IDF".
 """
 
@@ -11,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,15 +25,19 @@ from xmtc.core.parallel import read_only
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.texts import Texts
 from xmtc.features.tfidf.blocks import WORD, lower_odd, split_into_blocks
-from xmtc.features.tfidf.config import TfidfConfig
+from xmtc.features.tfidf.config import PLAIN, TfidfConfig
 from xmtc.features.tfidf.kernels import find_terms, index_terms, transform_documents, weigh_counts
 from xmtc.features.tfidf.vocabulary import build_vocabulary
+
+if TYPE_CHECKING:
+    from xmtc.features.tfidf.rewriting import Rewriter
 
 Span = tuple[int, int, int, float]  # (start, end, feature, value)
 _RowParts = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # indptr, indices, data of some rows
 
 _VOCABULARY = ("terms", "term_offsets", "idf")  # arrays of a fitted TF-IDF
 _ROWS = ("data", "indices", "indptr")
+_PACKAGE = "analyzer"  # an array as well: the package that made stems or lemmas, and its version
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,16 +47,20 @@ class Tfidf:
     config: TfidfConfig
     vocabulary: Texts  # sorted by code points
     idf: NDArray[np.float32]
+    rewrite: Rewriter | None = None  # replaces words by their terms; None: words are the terms
 
     def transform(self, texts: Sequence[str]) -> sp.csr_matrix:
         """Return one row for each text: float32, of length one, column numbers ascending; words never seen in
         training do not count, and a text without known words gives an empty row."""
         table, ngrams, sublinear = self._table, self.config.ngrams, self.config.sublinear
 
-        blocks, letters = split_into_blocks(Texts.pack(texts), self.config.lowercase)
+        rewrite = self.rewrite
+        blocks, letters = split_into_blocks(Texts.pack(texts), self.config.lowercase, rewrite is not None)
 
         def transform_block(block: Texts) -> _RowParts:
             block = lower_odd(block, letters)
+            if rewrite is not None:
+                block = rewrite(block, letters)
             rows: _RowParts = transform_documents(
                 block.buffer, block.offsets, letters.ascii, letters.unicode, ngrams, *table, sublinear
             )
@@ -61,26 +70,31 @@ class Tfidf:
 
     def spans(self, text: str) -> list[Span]:
         """Return where each known term occurs in a text: (start, end) in its characters, feature, and the feature's
-        value in the text's row. In order of their starts; n-grams overlap."""
+        value in the text's row. In order of their starts; n-grams overlap, and n-grams of characters have the bounds
+        of their word."""
         row = self.transform([text])
         value_of = dict(zip(row.indices.tolist(), row.data.tolist(), strict=True))
         characters, places = _characters(text, self.config.lowercase)
         words = [match.span() for match in WORD.finditer(characters)]
+        terms_of = self._terms_of([characters[start:end] for start, end in words])
+        units = [(term, *span) for span, found in zip(words, terms_of, strict=True) for term in found]
         terms: list[str] = []
         bounds: list[tuple[int, int]] = []
-        for first in range(len(words)):
-            for last in range(first, min(first + self.config.ngrams, len(words))):
-                terms.append(" ".join(characters[start:end] for start, end in words[first : last + 1]))
-                bounds.append((places[words[first][0]][0], places[words[last][1] - 1][1]))
+        for first in range(len(units)):
+            for last in range(first, min(first + self.config.ngrams, len(units))):
+                terms.append(" ".join(term for term, _, _ in units[first : last + 1]))
+                bounds.append((places[units[first][1]][0], places[units[last][2] - 1][1]))
         wanted = Texts.pack(terms)
         features = find_terms(*self._table[:3], read_only(wanted.buffer), read_only(wanted.offsets)).tolist()
-        found = zip(bounds, features, strict=True)
-        return [(start, end, feature, value_of[feature]) for (start, end), feature in found if feature >= 0]
+        known = zip(bounds, features, strict=True)
+        return [(start, end, feature, value_of[feature]) for (start, end), feature in known if feature >= 0]
 
     def known_words(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return, for each text, how many of its distinct words are in the vocabulary, and how many it has."""
+        """Return, for each text, how many of its distinct words are in the vocabulary, and how many it has; stems,
+        lemmas or character n-grams are counted where these are the terms."""
         lower = self.config.lowercase
-        words = [sorted(set(WORD.findall(text.lower() if lower else text))) for text in Texts.pack(texts)]
+        terms = (self._terms_of(WORD.findall(text.lower() if lower else text)) for text in Texts.pack(texts))
+        words = [sorted({term for of_word in of_text for term in of_word}) for of_text in terms]
         wanted = Texts.pack(word for of_text in words for word in of_text)
         found = find_terms(*self._table[:3], read_only(wanted.buffer), read_only(wanted.offsets)) >= 0
         sizes = np.array([len(of_text) for of_text in words], dtype=np.int64)
@@ -89,7 +103,14 @@ class Tfidf:
 
     def arrays(self) -> dict[str, NDArray]:
         """Return all that was learned, as arrays to store; the settings are not among them."""
-        return {"terms": self.vocabulary.buffer, "term_offsets": self.vocabulary.offsets, "idf": self.idf}
+        arrays: dict[str, NDArray] = {
+            "terms": self.vocabulary.buffer,
+            "term_offsets": self.vocabulary.offsets,
+            "idf": self.idf,
+        }
+        if self.rewrite is not None and self.rewrite.analyzer.package:
+            arrays[_PACKAGE] = np.frombuffer(self.rewrite.analyzer.package.encode(), dtype=np.uint8)
+        return arrays
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray], config: TfidfConfig) -> Tfidf:
@@ -98,7 +119,16 @@ class Tfidf:
         # the kernels trust these bounds
         if len(offsets) != len(idf) + 1 or offsets[0] != 0 or offsets[-1] != len(terms) or (np.diff(offsets) < 0).any():
             raise ModelError("the TF-IDF vocabulary does not fit together; train or copy the model again")
-        return cls(config, Texts(terms, offsets), idf)
+        if (config.analyzer, config.stop_words) == PLAIN:
+            return cls(config, Texts(terms, offsets), idf)
+        rewrite = _open_rewriter(config)
+        if _PACKAGE in arrays:
+            rewrite.check_package(arrays[_PACKAGE].tobytes().decode("utf-8", "replace"))
+        return cls(config, Texts(terms, offsets), idf, rewrite)
+
+    def _terms_of(self, words: list[str]) -> list[list[str]]:
+        """The terms of each word."""
+        return [[word] for word in words] if self.rewrite is None else self.rewrite.split(words)
 
     @cached_property
     def _table(self) -> tuple[NDArray[np.uint64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.float32]]:
@@ -115,6 +145,7 @@ def fit_tfidf(texts: Sequence[str], config: TfidfConfig, progress: Progress = SI
     """
     progress.stage("vectorising")
     packed = Texts.pack(texts)
+    rewrite = None if (config.analyzer, config.stop_words) == PLAIN else _open_rewriter(config)
     try:
         terms, n_documents, counts = build_vocabulary(
             packed,
@@ -122,6 +153,7 @@ def fit_tfidf(texts: Sequence[str], config: TfidfConfig, progress: Progress = SI
             lowercase=config.lowercase,
             min_df=config.min_df,
             max_features=config.max_features,
+            rewrite=rewrite,
         )
     except DataError:
         if config.min_df == 1:
@@ -137,7 +169,7 @@ def fit_tfidf(texts: Sequence[str], config: TfidfConfig, progress: Progress = SI
         idf = np.ones(len(n_documents))
     weights = read_only(idf.astype(np.float32))
     rows = parallel.run(lambda block: weigh_counts(*block, weights, config.sublinear), counts)
-    return Tfidf(config, terms, weights), _stack(rows, len(terms))
+    return Tfidf(config, terms, weights, rewrite), _stack(rows, len(terms))
 
 
 def fit_tfidf_once(
@@ -150,12 +182,23 @@ def fit_tfidf_once(
         tfidf, X = fit_tfidf(packed, config, progress)
         return {**tfidf.arrays(), "data": X.data, "indices": X.indices, "indptr": X.indptr}
 
-    key = key_of(["tfidf 1", config.model_dump_json(), packed.buffer, packed.offsets])
+    if (config.analyzer, config.stop_words) == PLAIN:
+        settings = config.model_dump_json(exclude={"analyzer", "stop_words"})  # as before there were analyzers
+    else:
+        settings = config.model_dump_json() + _open_rewriter(config).analyzer.package
+    key = key_of(["tfidf 1", settings, packed.buffer, packed.offsets])
     found = cached("tfidf", key, (*_VOCABULARY, *_ROWS), compute)
     tfidf = Tfidf.from_arrays(found, config)
     X = sp.csr_matrix(tuple(found[name] for name in _ROWS), shape=(len(packed), len(tfidf.idf)))
     X.has_sorted_indices = True
     return tfidf, X
+
+
+def _open_rewriter(config: TfidfConfig) -> Rewriter:
+    """What replaces words by the terms to count; imported only where words are not plain."""
+    from xmtc.features.tfidf.rewriting import open_rewriter
+
+    return open_rewriter(config)
 
 
 def _stack(parts: list[_RowParts], n_features: int) -> sp.csr_matrix:

@@ -6,7 +6,7 @@ sorting at the end, so that the result depends neither on the blocks nor on the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -23,24 +23,33 @@ _WAVE = 64  # blocks that are counted before their terms are merged and let go
 _PART_BITS = 4  # the first bits of a term's hash name its part
 _N_PARTS = 1 << _PART_BITS
 
+Rewrite = Callable[[Texts, Letters], Texts]
+
 # starts, terms, counts and features of a block's documents: row i has `counts[starts[i]:starts[i + 1]]` of `terms[…]`,
 # numbered within the block; term t is number `features[t]` of the vocabulary, −1 if the vocabulary leaves it out
 Counts = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
 
 
 def build_vocabulary(
-    texts: Texts, *, ngrams: int, lowercase: bool, min_df: int, max_features: int | None
+    texts: Texts,
+    *,
+    ngrams: int,
+    lowercase: bool,
+    min_df: int,
+    max_features: int | None,
+    rewrite: Rewrite | None = None,
 ) -> tuple[Texts, NDArray[np.int64], list[Counts]]:
     """Return the words and n-grams that at least `min_df` documents hold, sorted by code points; the number of
     documents that hold each; and the counts of all documents, block by block.
 
-    Of more than `max_features` terms, those that occur most often are kept, equals in their sorted order.
+    Of more than `max_features` terms, those that occur most often are kept, equals in their sorted order. `rewrite`
+    replaces the words of a block by the terms to count.
     """
     parts = [_Part(number) for number in range(_N_PARTS)]
     counts: list[Counts] = []  # their features are numbers in the parts until the vocabulary is sorted
-    blocks, letters = split_into_blocks(texts, lowercase)
+    blocks, letters = split_into_blocks(texts, lowercase, rewrite is not None)
     for first, last in parallel.blocks(len(blocks), _WAVE):
-        counted = parallel.run(partial(_count, letters=letters, ngrams=ngrams), blocks[first:last])
+        counted = parallel.run(partial(_count, letters=letters, ngrams=ngrams, rewrite=rewrite), blocks[first:last])
         parallel.run(partial(_Part.merge, counted=counted), parts)
         counts += [(*block.rows, block.numbers) for block in counted]
     kept = parallel.run(partial(_Part.select, min_df=min_df), parts)
@@ -76,8 +85,10 @@ class _Counted(NamedTuple):
     rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]  # starts, terms and counts of the documents
 
 
-def _count(block: Texts, letters: Letters, ngrams: int) -> _Counted:
+def _count(block: Texts, letters: Letters, ngrams: int, rewrite: Rewrite | None) -> _Counted:
     block = lower_odd(block, letters)
+    if rewrite is not None:
+        block = rewrite(block, letters)
     terms, offsets, hashes, n_documents, n_occurrences, starts, row_terms, row_counts = count_terms(
         block.buffer, block.offsets, letters.ascii, letters.unicode, ngrams
     )

@@ -132,7 +132,8 @@ def _read_descriptions(ready: Prepared[TreaderConfig], config: TreaderConfig) ->
     m, corpus = config.reader.description_words, ready.corpus
 
     def top_words(labels: NDArray[np.int64]) -> list[str]:
-        tfidf, X = fit_tfidf_once(corpus.texts or (), config.tfidf, ready.progress)
+        words = config.tfidf.model_copy(update={"analyzer": "words"})  # a description is read, and stems are no words
+        tfidf, X = fit_tfidf_once(corpus.texts or (), words, ready.progress)
         rows = pifa(X, corpus.Y[:, labels].tocsr())
         told = []
         for i in range(len(labels)):
