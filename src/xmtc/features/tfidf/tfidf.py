@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from xmtc.core import parallel
 from xmtc.core.cache import cached, key_of
-from xmtc.core.errors import DataError, ModelError
+from xmtc.core.errors import DataError
 from xmtc.core.parallel import read_only
 from xmtc.core.progress import SILENT, Progress
+from xmtc.core.stored_arrays import check_array
 from xmtc.core.texts import Texts
 from xmtc.features.tfidf.blocks import WORD, lower_odd, split_into_blocks
 from xmtc.features.tfidf.config import TfidfConfig
@@ -94,11 +95,8 @@ class Tfidf:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray], config: TfidfConfig) -> Tfidf:
         """Return the TF-IDF that `arrays` came from; memory-mapped arrays stay so."""
-        terms, offsets, idf = (arrays[name] for name in _VOCABULARY)
-        # the kernels trust these bounds
-        if len(offsets) != len(idf) + 1 or offsets[0] != 0 or offsets[-1] != len(terms) or (np.diff(offsets) < 0).any():
-            raise ModelError("the TF-IDF vocabulary does not fit together; train or copy the model again")
-        return cls(config, Texts(terms, offsets), idf)
+        idf = check_array(arrays, "idf", "float32")
+        return cls(config, Texts.restore(arrays, "terms", "term_offsets", len(idf)), idf)
 
     @cached_property
     def _table(self) -> tuple[NDArray[np.uint64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.float32]]:

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from xmtc.core.errors import ModelError
 from xmtc.core.model import Documents, check_features, pack_texts
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
@@ -61,6 +62,12 @@ class Reader:
             None if self.encoder is None else self.encoder(texts),
         )
 
+    @property
+    def widths(self) -> tuple[int | None, int | None]:
+        """Columns of the sparse and of the dense vectors that this makes; None where it makes none."""
+        words = self.n_features if self.tfidf is None else len(self.tfidf.vocabulary)
+        return words, None if self.encoder is None else self.encoder.encoder.width
+
     def save(self, out: FolderWriter) -> None:
         """Write vocabulary and encoder."""
         if self.tfidf is not None:
@@ -91,6 +98,11 @@ class Pool:
     sparse: NeighbourStore | None
     dense: NeighbourStore | None
     share: float  # of the dense similarity, where both are there
+
+    @property
+    def n_documents(self) -> int:
+        """How many documents vote."""
+        return len(self.dense) if self.sparse is None and self.dense is not None else len(self.sparse or ())
 
     @classmethod
     def build(cls, vectors: Vectors, share: float, approximate: Approximate, progress: Progress = SILENT) -> Pool:
@@ -142,10 +154,16 @@ class Pool:
                 out.arrays(name, store.arrays())
 
     @classmethod
-    def load(cls, reader: FolderReader, share: float) -> Pool:
-        """Rebuild what `save` wrote, mapped into memory."""
-        found = (reader.arrays(name) for name in ("sparse", "dense"))
-        sparse, dense = (NeighbourStore.from_arrays(arrays) if arrays else None for arrays in found)
+    def load(cls, reader: FolderReader, share: float, widths: tuple[int | None, int | None]) -> Pool:
+        """Rebuild what `save` wrote, mapped into memory; widths: those of a query's sparse and dense vectors."""
+        found = zip(("sparse", "dense"), widths, strict=True)
+        sparse, dense = (
+            None if width is None else NeighbourStore.from_arrays(reader.arrays(name), width) for name, width in found
+        )
+        if sparse is not None and dense is not None and len(sparse) != len(dense):
+            raise ModelError(
+                f"{reader.folder}: sparse and dense vectors are of {len(sparse)} and {len(dense)} documents"
+            )
         return cls(sparse, dense, share)
 
 
