@@ -245,16 +245,24 @@ def load(folder: str | Path) -> Model:
     """Load a model from its folder; a cut, altered or newer one is refused."""
     reader = FolderReader(folder)
     model: Model
-    if reader.method == _ENSEMBLE:
-        from xmtc.methods.ensemble import load as load_ensemble
-
-        model = load_ensemble(reader, load)
-    elif reader.method in METHODS or reader.method in list_methods():
-        model = open_method(reader.method).load(reader)
-    else:
+    if reader.method != _ENSEMBLE and reader.method not in METHODS and reader.method not in list_methods():
         raise ModelError(
-            f"{folder} was made by method {reader.method!r}, which is not installed; install the package that has it"
+            f"{folder} was made by method {reader.method[:99]!r}, which is not installed; install its package"
         )
+    try:
+        if reader.method == _ENSEMBLE:
+            from xmtc.methods.ensemble import load as load_ensemble
+
+            model = load_ensemble(reader, load)
+        else:
+            model = open_method(reader.method).load(reader)
+    except (XmtcError, ImportError):
+        raise
+    except Exception as error:  # a folder may come from a stranger: what no check foresaw is refused here
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:150]
+        raise ModelError(
+            f"{folder} does not hold a whole model ({reason}); train it again, or copy it from a source that you trust"
+        ) from error
     if "calibration.json" not in reader.files:
         return model
     from xmtc.core.calibration import with_calibration

@@ -18,9 +18,9 @@ from xmtc.core.errors import DataError, ModelError
 from xmtc.core.labels import Concept
 from xmtc.core.storage import Details, FolderReader, Manifest
 from xmtc.neural.batches import Batch
-from xmtc.neural.encoder import Encoder, EncoderConfig, load_encoder, restore_encoder
+from xmtc.neural.encoder import Encoder, EncoderConfig, load_encoder
 from xmtc.neural.heads import FlatHead
-from xmtc.neural.model import NeuralModel, load_weights
+from xmtc.neural.model import NeuralModel, read_encoder, restore_network
 from xmtc.neural.pooling import pool_text
 
 LABELS = Corpus.from_lists(TEXTS, [["a", "b"], ["b"], ["c"], ["c"], ["a"], ["d"]], concepts=[Concept("above")]).labels
@@ -92,9 +92,8 @@ def test_saved_and_loaded(model: NeuralModel, tmp_path: Path) -> None:
         ".txt",
     }
     reader = FolderReader(tmp_path / "model")
-    encoder, tokenizer = restore_encoder(reader.folder / "encoder", EncoderConfig(max_length=12))
-    network = Network(encoder)
-    load_weights(network, reader)
+    encoder, tokenizer = read_encoder(reader, "encoder", EncoderConfig(max_length=12))
+    network = restore_network(lambda: Network(encoder), reader)
     manifest, _, labels = reader.open(Settings, Details)
     assert manifest == model.manifest
     loaded = NeuralModel(manifest, labels, network, tokenizer)

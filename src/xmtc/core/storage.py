@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any, Generic, TypeVar
 
@@ -25,6 +26,7 @@ from xmtc.core.config import Settings, merge
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ModelError
 from xmtc.core.labels import Concept, LabelSet
+from xmtc.core.stored_arrays import StoredArrays, misfit
 
 FORMAT = 1
 READ_BY = "0.1.0"  # the first version of xmtc that reads FORMAT
@@ -42,6 +44,31 @@ class Record(BaseModel):
     def to_json(self) -> dict[str, Any]:
         """Return the fields that were set, as `model.json` holds them."""
         return self.model_dump(mode="json", exclude_unset=True)
+
+
+class FileFacts(Record):
+    """What `model.json` says of another file."""
+
+    size: int = Field(ge=0)
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+
+
+class ManifestFile(Record):
+    """The whole of `model.json`; a method's settings and details are checked when it reads them."""
+
+    model_config = ConfigDict(strict=True)
+
+    format: int
+    read_by: str
+    method: str
+    config: dict[str, Any]
+    seed: int = Field(ge=0)
+    n_labels: int = Field(ge=1, lt=2**31)
+    n_documents: int = Field(ge=0, lt=2**63)
+    data: str
+    details: dict[str, Any]
+    groups: str | None = None
+    files: dict[str, FileFacts]
 
 
 class Epoch(Record):
@@ -166,7 +193,7 @@ class FolderWriter:
             files[path.relative_to(self.folder).as_posix()] = {"size": path.stat().st_size, "sha256": sha256}
         raw: dict[str, Any] = {"format": FORMAT, "read_by": READ_BY, **manifest.to_json(), "files": files}
         with self._open(MANIFEST) as out:
-            out.write(_encode(raw))
+            out.write(encode_manifest(raw))
 
     @contextmanager
     def _open(self, name: str) -> Iterator[Any]:
@@ -233,9 +260,9 @@ def add_file(folder: str | Path, name: str, content: bytes) -> None:
     raw = _read_manifest(target)
     others = {other: facts for other, facts in raw["files"].items() if other != name}
     listed = {**others, name: {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}}
-    steps = [(name, content), (MANIFEST, _encode({**raw, "files": listed}))]
+    steps = [(name, content), (MANIFEST, encode_manifest({**raw, "files": listed}))]
     if name in raw["files"]:
-        steps.insert(0, (MANIFEST, _encode({**raw, "files": others})))
+        steps.insert(0, (MANIFEST, encode_manifest({**raw, "files": others})))
     with _inside(target) as writer:
         for place, data in steps:
             with writer._open(place) as file:
@@ -285,7 +312,11 @@ def check_target(folder: str | Path, *, overwrite: bool = False) -> None:
 
 
 class FolderReader:
-    """Reads the files of a model folder after checking every one against the manifest."""
+    """Reads the files of a model folder after checking every one against the manifest.
+
+    Checksums find damage, not malice: whoever made the folder made them too. What a kernel relies on is checked where
+    it is read, by `check_array`.
+    """
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
@@ -293,7 +324,19 @@ class FolderReader:
         files = self._raw.pop("files")
         del self._raw["format"], self._raw["read_by"]
         for name, facts in files.items():
-            path = self.folder / PurePosixPath(name)
+            place = PurePosixPath(name)
+            if (
+                not place.parts
+                or place.as_posix() != name
+                or place.is_absolute()
+                or {"..", "\\", ":", "\0"}
+                & {
+                    *place.parts,
+                    *name,
+                }
+            ):
+                raise ModelError(f"{self.folder / MANIFEST} lists {name[:99]!r}, which is not a file inside the folder")
+            path = self.folder / place
             if not path.is_file():
                 raise ModelError(f"{path} is missing; copy the model folder again")
             if path.stat().st_size != facts["size"]:
@@ -330,37 +373,74 @@ class FolderReader:
                 "train the model again, or load it with the version of xmtc that made it"
             ) from None
         seen = (self.folder / _SEEN).read_bytes() if _SEEN in self.files else b""
-        manifest = Manifest(**{**self._raw, "details": checked}, seen=seen)
-        with (self.folder / _LABELS).open(encoding="utf-8") as file:
-            described = (
-                (
-                    Concept(
-                        id=raw["label"],
-                        name=raw.get("name", ""),
-                        alternatives=tuple(raw.get("alternatives", ())),
-                        description=raw.get("description", ""),
-                        parents=tuple(raw.get("parents", ())),
-                        translations=tuple(raw["translations"].items()) if "translations" in raw else (),
-                    ),
-                    raw["count"],
+        manifest = Manifest(**{**self._raw, "details": checked}, seen=seen[: 8 * SKETCH])
+        listed = self.folder / _LABELS
+        try:
+            if _LABELS not in self.files:
+                raise ValueError("it is not listed")
+            with listed.open(encoding="utf-8") as file:
+                described = (
+                    (
+                        Concept(
+                            id=raw["label"],
+                            name=raw.get("name", ""),
+                            alternatives=tuple(raw.get("alternatives", ())),
+                            description=raw.get("description", ""),
+                            parents=tuple(raw.get("parents", ())),
+                            translations=tuple(raw["translations"].items()) if "translations" in raw else (),
+                        ),
+                        raw["count"],
+                    )
+                    for raw, _ in map(json.JSONDecoder().raw_decode, file)  # quicker than json.loads
                 )
-                for raw, _ in map(json.JSONDecoder().raw_decode, file)  # quicker than json.loads
-            )
-            labels = LabelSet.restore(described, manifest.n_labels)
+                labels = LabelSet.restore(described, manifest.n_labels)
+            words = chain(labels.ids, labels.names, labels.descriptions, chain.from_iterable(labels.alternatives))
+            "".join(words).encode()  # raises for what is not a string, or no text
+            if len(set(labels.ids)) < len(labels):
+                raise ValueError("a label occurs twice")
+            if manifest.n_labels > len(labels) or labels.counts.min() < 0 or len(seen) % 8:
+                raise ValueError(f"{len(labels):,} labels with counts, of which {manifest.n_labels:,} have parameters")
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            raise ModelError(
+                f"{listed} does not hold the labels of this model ({_reason(error)}); copy the model folder again"
+            ) from None
         return manifest, settings, labels
+
+    def path(self, name: str) -> Path:
+        """Return the path of a listed file, or of a folder with listed files only: what is unlisted is never read."""
+        place = self.folder / PurePosixPath(name)
+        inside = [path.relative_to(self.folder).as_posix() for path in place.rglob("*") if not path.is_dir()]
+        if name not in self.files and not (inside and place.is_dir()):
+            raise ModelError(f"{place} is missing, or {MANIFEST} does not list it; copy the model folder again")
+        unlisted = sorted(set(inside).difference(self.files))
+        if unlisted:
+            raise ModelError(
+                f"{self.folder / unlisted[0]} is not listed in {MANIFEST}; remove it if you trust the rest"
+            )
+        return place
 
     def text(self, name: str) -> str | None:
         """Read a text file; None if the model has none of this name."""
-        return (self.folder / name).read_text(encoding="utf-8") if name in self.files else None
+        if name not in self.files:
+            return None
+        try:
+            return (self.folder / name).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise ModelError(f"{self.folder / name} is not UTF-8 text; copy the model folder again") from None
 
-    def arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
-        """Map the arrays that `FolderWriter.arrays` wrote under this prefix, read-only."""
-        found: dict[str, NDArray[Any]] = {}
+    def arrays(self, prefix: str) -> StoredArrays:
+        """Map the arrays that `FolderWriter.arrays` wrote under this prefix, read-only; take them by `check_array`."""
+        found = StoredArrays()
+        found.folder = self.folder / PurePosixPath(prefix)
         for name in self.files:
             if name.startswith(f"{prefix}/") and name.endswith(".npy"):
                 path = self.folder / PurePosixPath(name)
-                # a plain array over the map: numba takes no np.memmap
-                found[path.stem] = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+                try:  # a plain array over the map: numba takes no np.memmap
+                    found[path.stem] = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+                except Exception as error:  # numpy raises many kinds for what is not its format
+                    raise misfit(found, path.stem, f"is not an array ({_reason(error)})") from None
+                if not found[path.stem].flags.c_contiguous:
+                    raise misfit(found, path.stem, "must have its rows one after another in memory")
         return found
 
 
@@ -382,14 +462,25 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
                 f"{path} has model format {version}, and this xmtc reads up to {FORMAT}; "
                 f"upgrade to xmtc {reader} or later, which reads it"
             )
-        if raw.pop("sha256") != json.loads(_encode(raw))["sha256"]:
+        if raw.pop("sha256") != json.loads(encode_manifest(raw))["sha256"]:
             raise TypeError
-    except (ValueError, KeyError, TypeError, AttributeError):
+        ManifestFile.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ModelError(
+            f"{path}: {'.'.join(map(str, first['loc']))[:99]}: {first['msg']}; copy the model again"
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ModelError(f"{path} is cut or altered; copy the model folder again") from None
     return dict(raw)
 
 
-def _encode(raw: Mapping[str, Any]) -> bytes:
-    """The content of `model.json`, with a sha256 over itself, whatever its white space."""
+def _reason(error: Exception) -> str:
+    """Return the first line of what another library says, with the kind of error."""
+    return f"{type(error).__name__}: {error}".splitlines()[0][:150]
+
+
+def encode_manifest(raw: Mapping[str, Any]) -> bytes:
+    """Return the content of `model.json`, with a sha256 over itself, whatever its white space."""
     sha256 = hashlib.sha256(json.dumps(raw, sort_keys=True).encode()).hexdigest()
     return json.dumps({**raw, "sha256": sha256}, indent=1, sort_keys=True).encode() + b"\n"

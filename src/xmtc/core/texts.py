@@ -7,16 +7,17 @@ fifty more a string. Packed, a corpus takes the size of its file, and the tokeni
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import pairwise
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xmtc.core.errors import DataError
+from xmtc.core.stored_arrays import check_array, misfit
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +41,19 @@ class Texts(Sequence[str]):
             packed += to_utf8(text)
             offsets.append(len(packed))
         return cls(np.frombuffer(packed, dtype=np.uint8), np.frombuffer(offsets, dtype=np.int64))
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, NDArray[Any]], buffer: str, offsets: str, n: int | None = None) -> Texts:
+        """Return n texts from two stored arrays, by name; raise unless these hold whole UTF-8 strings."""
+        found = check_array(arrays, buffer, "uint8")
+        bounds = check_array(arrays, offsets, "int64", length=None if n is None else n + 1, rises_to=len(found))
+        try:
+            bytes(found.data).decode()
+        except UnicodeDecodeError as error:
+            raise misfit(arrays, buffer, f"is not UTF-8 ({error.reason} at byte {error.start})") from None
+        if ((found[bounds[:-1][bounds[:-1] < len(found)]] & 0xC0) == 0x80).any():
+            raise misfit(arrays, offsets, "cuts characters in two")
+        return cls(found, bounds)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -41,14 +41,14 @@ _BATCH = 1000  # words whose vectors are asked for at once
 class WordsConfig(Settings):
     """Which words are read, and what they look like at first."""
 
-    size: int = Field(80_000, ge=1, description="most frequent words of train that are told apart")
-    max_words: int = Field(300, ge=1, description="words of a text that are read")
+    size: int = Field(80_000, ge=1, le=10_000_000, description="most frequent words of train that are told apart")
+    max_words: int = Field(300, ge=1, le=1_000_000, description="words of a text that are read")
     vectors: str = Field(
         "random",
         description="random, wordllama, encoder (the word embeddings of encoder.name), the path of a text file (a word "
         "and its numbers a line, as GloVe's), or of a folder with vocab.npy and emb_init.npy (AttentionXML's)",
     )
-    width: int = Field(512, ge=1, description="of random vectors")
+    width: int = Field(512, ge=1, le=65_536, description="of random vectors")
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class Words:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray], max_words: int) -> Words:
         """Return the words that `arrays` came from."""
-        return cls(Texts(arrays["words"], arrays["word_offsets"]), max_words)
+        return cls(Texts.restore(arrays, "words", "word_offsets"), max_words)
 
     @cached_property
     def _number_of(self) -> dict[str, int]:

@@ -45,7 +45,7 @@ _BATCH = 1024  # documents a task
 class SearchConfig(Settings):
     """How a tree is searched."""
 
-    beam: int = Field(10, ge=1, description="clusters kept at every level")
+    beam: int = Field(10, ge=1, le=10_000_000, description="clusters kept at every level")
     combiner: Combiner = Field(
         "l3-hinge", description="how a child's score is transformed and joined with its parent's"
     )
@@ -76,6 +76,7 @@ def search(
     else:
         nodes, scores = start.labels, start.scores
     k = min(k, len(tree.leaf_labels))
+    beam = min(config.beam, len(tree.child_starts) - 1)  # room for more than there are clusters would stay empty
     rows = (
         X.indptr.astype(np.int64, copy=False),
         X.indices.astype(np.int32, copy=False),
@@ -89,7 +90,7 @@ def search(
             *rows, first, nodes[first:stop], scores[first:stop],
             tree.child_starts, tree.feature_starts, tree.features, tree.bucket_starts, tree.buckets,
             tree.entry_starts, tree.entry_children, entry_weights, tree.leaf_labels,
-            tree.shape.n_features, np.float32(tree.shape.bias), config.beam, k, np.float32(config.above),
+            tree.shape.n_features, np.float32(tree.shape.bias), beam, k, np.float32(config.above),
             *_COMBINERS[config.combiner],
         )  # fmt: skip
         return found

@@ -21,8 +21,10 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
+from pydantic import Field
 
 from xmtc.core.storage import Record
+from xmtc.linear.stored_tree import check_tree
 
 Precision = Literal["float16", "float32"]
 
@@ -30,9 +32,9 @@ Precision = Literal["float16", "float32"]
 class TreeShape(Record):
     """The numbers of a tree that are no arrays; a model's details hold them."""
 
-    depth: int
-    n_features: int  # without the bias, which is feature n_features
-    bias: float
+    depth: int = Field(ge=1)
+    n_features: int = Field(ge=0, lt=2**31 - 1)  # without the bias, which is feature n_features
+    bias: float = Field(allow_inf_nan=False)
 
 
 class Chunk(NamedTuple):
@@ -110,16 +112,19 @@ class LinearTree:
         return arrays
 
     @classmethod
-    def restore(cls, arrays: Mapping[str, Any], shape: TreeShape) -> LinearTree:
-        """Rebuild a tree from its `arrays` and `shape`; trees stored without buckets get theirs."""
-        added: dict[str, Any] = {}
-        if "buckets" not in arrays:
-            bounds = pairwise(arrays["feature_starts"].tolist())
-            buckets = [_buckets(arrays["features"][first:stop], shape.n_features) for first, stop in bounds]
-            added = {"bucket_starts": np.cumsum([0, *map(len, buckets)]), "buckets": np.concatenate(buckets)}
-            for array in added.values():
-                array.setflags(write=False)
-        return cls(**arrays, **added, shape=shape)
+    def restore(cls, arrays: Mapping[str, Any], shape: TreeShape, n_labels: int | None = None) -> LinearTree:
+        """Rebuild a tree from its `arrays` and `shape`; trees stored without buckets get theirs.
+
+        Raises unless the arrays fit together. n_labels: of the model, where it is known.
+        """
+        found = check_tree(arrays, shape.n_features, shape.depth, n_labels)
+        if "buckets" not in found:
+            bounds = pairwise(found["feature_starts"].tolist())
+            buckets = [_buckets(found["features"][first:stop], shape.n_features) for first, stop in bounds]
+            found["bucket_starts"], found["buckets"] = np.cumsum([0, *map(len, buckets)]), np.concatenate(buckets)
+        for array in found.values():
+            array.setflags(write=False)
+        return cls(**found, shape=shape)
 
     def leaf_of(self, label: int) -> int | None:
         """Return the node that is a label's leaf; None if the tree lacks the label."""

@@ -33,7 +33,7 @@ _SHARED = 17  # children of the root from which on they make two blocks at least
 class TreeConfig(Settings):
     """Which trees are trained, and on which documents."""
 
-    trees: int = Field(3, ge=1, description="trees whose scores are averaged; they differ by seed")
+    trees: int = Field(3, ge=1, le=1_000, description="trees whose scores are averaged; they differ by seed")
     negatives: Negatives = Field(
         "tfn",
         description="documents a node is trained on: tfn, those with a label below it (teacher forcing); man, those "

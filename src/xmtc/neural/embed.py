@@ -25,10 +25,9 @@ from xmtc.neural.encoder import (
     EncoderConfig,
     Tokenizer,
     load_encoder,
-    restore_encoder,
     save_encoder,
 )
-from xmtc.neural.model import load_weights
+from xmtc.neural.model import read_encoder, restore_network
 from xmtc.neural.network import Predictive
 from xmtc.neural.pooling import pool_text
 from xmtc.neural.predictor import rank_inputs
@@ -93,9 +92,8 @@ class FrozenEncoder:
     @classmethod
     def restore(cls, reader: FolderReader, prefix: str, config: EncoderConfig) -> FrozenEncoder:
         """Load what `save` wrote; neither hub nor cache is needed."""
-        encoder, tokenizer = restore_encoder(reader.folder / prefix / "encoder", config)
-        load_weights(encoder, reader, f"{prefix}/weights")
-        return cls(encoder.eval(), tokenizer)
+        encoder, tokenizer = read_encoder(reader, f"{prefix}/encoder", config)
+        return cls(restore_network(lambda: encoder, reader, f"{prefix}/weights"), tokenizer)
 
     def __call__(self, texts: Texts) -> NDArray[np.float32]:
         """Return a vector for each text: (texts, d)."""

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import torch
+from pydantic import TypeAdapter
 from torch import Tensor, nn
 
-from xmtc.core.errors import ConfigError, ModelError
+from xmtc.core.errors import ConfigError, ModelError, XmtcError
 from xmtc.neural.dropout import replace_dropout
 from xmtc.neural.encoder_config import EncoderConfig as EncoderConfig  # the settings of `load_encoder`
 from xmtc.neural.encoder_config import PooledEncoderConfig as PooledEncoderConfig
@@ -27,6 +28,7 @@ from xmtc.neural.resolve import resolve
 from xmtc.neural.windows import Choice, cut_windows
 
 T = TypeVar("T")
+_MOST_LAYERS = 1000  # of an encoder in a model folder
 
 
 class Encoded(NamedTuple):
@@ -189,18 +191,62 @@ def save_encoder(encoder: Encoder, tokenizer: Tokenizer, folder: Path) -> None:
     (folder / "layout.json").write_text(json.dumps(layout, sort_keys=True) + "\n")
 
 
-def restore_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, Tokenizer]:
-    """Rebuild an encoder, with weights still to be loaded, and its tokenizer from what `save_encoder` wrote."""
+def restore_encoder(folder: Path, config: EncoderConfig, largest: int | None = None) -> tuple[Encoder, Tokenizer]:
+    """Rebuild an encoder, with weights still to be loaded, and its tokenizer from what `save_encoder` wrote.
+
+    largest: numbers that its weights may have; a folder that describes a larger encoder is refused before memory is
+    taken. Raises a ModelError for a folder that does not hold an encoder and its tokenizer.
+    """
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-    layout = TokenLayout(**json.loads((folder / "layout.json").read_text()))
-    with _quiet():
-        settings = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        network = AutoModel.from_config(settings, trust_remote_code=False).float()  # type: ignore[no-untyped-call]
-        inner = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-    if config.lowercase:
-        _lowercase(inner)
-    return _assemble(network, inner, layout, config)
+    local: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
+    try:
+        layout = TokenLayout(**json.loads((folder / "layout.json").read_text(encoding="utf-8")))
+        TypeAdapter(TokenLayout).validate_python(asdict(layout), strict=True)
+        with _quiet():
+            settings = AutoConfig.from_pretrained(folder, **local)
+            if not 0 < settings.num_hidden_layers <= _MOST_LAYERS:
+                raise ValueError(f"{settings.num_hidden_layers} layers")
+            if largest is not None:
+                with torch.device("meta"):
+                    outline = AutoModel.from_config(settings, trust_remote_code=False)  # type: ignore[no-untyped-call]
+                if sum(weight.numel() for weight in outline.parameters()) > largest:
+                    raise ValueError("its settings are those of a larger encoder than the stored weights are of")
+            network = AutoModel.from_config(settings, trust_remote_code=False).float()  # type: ignore[no-untyped-call]
+            inner = AutoTokenizer.from_pretrained(folder, **local)
+        if config.lowercase:
+            _lowercase(inner)
+        encoder, tokenizer = _assemble(network, inner, layout, config)
+        _try_out(encoder, tokenizer)
+    except (KeyboardInterrupt, SystemExit, XmtcError):
+        raise
+    except BaseException as error:  # whatever the libraries raise: a panic of tokenizers is not an Exception
+        reason = (str(error).strip().splitlines() or [""])[0][:150]
+        raise ModelError(
+            f"{folder} does not hold an encoder and its tokenizer ({type(error).__name__}: {reason}); train the model "
+            "again, or copy it from a source that you trust"
+        ) from None
+    return encoder, tokenizer
+
+
+def _try_out(encoder: Encoder, tokenizer: Tokenizer) -> None:
+    """Raise unless the encoder reads what its tokenizer gives: every id has an embedding, every place a position."""
+    n_words, longest = encoder.embed_words().num_embeddings, _longest(encoder.network)
+    if max(tokenizer.inner.get_vocab().values()) >= n_words or not 0 <= encoder.layout.pad_id < n_words:
+        raise ValueError(f"the tokenizer numbers more pieces than the encoder's {n_words:,}")
+    if longest is not None and tokenizer.max_length > longest:
+        raise ValueError(
+            f"encoder.max_length is {tokenizer.max_length}, and the encoder reads {longest} tokens at most"
+        )
+    (row,) = tokenizer(["a"])
+    ids = torch.full((2, len(row) + 1), encoder.layout.pad_id)  # the first row has padding, the second has none
+    side = slice(1, None) if encoder.layout.pad_left else slice(0, len(row))
+    ids[0, side] = torch.tensor(row)
+    mask = torch.ones_like(ids, dtype=torch.bool)
+    mask[0] = False
+    mask[0, side] = True
+    with torch.no_grad():
+        encoder.eval()(ids, mask)
 
 
 def _assemble(network: Any, inner: Any, layout: TokenLayout, config: EncoderConfig) -> tuple[Encoder, Tokenizer]:

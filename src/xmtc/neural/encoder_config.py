@@ -18,8 +18,10 @@ class EncoderConfig(Settings):
     """Which encoder reads the texts."""
 
     name: str = Field("minilm", description="folder, hub name, or minilm, minilm-l3, gte-small")
-    layers: int | None = Field(None, ge=1, description="keep only the first so many layers")
-    max_length: int = Field(128, ge=3, description="tokens of a text that are read, [CLS] and [SEP] included")
+    layers: int | None = Field(None, ge=1, le=1_000, description="keep only the first so many layers")
+    max_length: int = Field(
+        128, ge=3, le=1_000_000, description="tokens of a text that are read, [CLS] and [SEP] included"
+    )
     dropout: float | None = Field(None, ge=0, lt=1, description="inside the encoder; None keeps its own")
     freeze_words: bool = Field(False, description="do not train the word embeddings")
     freeze_layers: int = Field(0, ge=0, description="do not train the first so many layers and the embeddings: faster")
@@ -29,7 +31,9 @@ class EncoderConfig(Settings):
 class PooledEncoderConfig(EncoderConfig):
     """The encoder, how it reads texts longer than a window of max_length tokens, and what a text's vector takes."""
 
-    windows: int = Field(1, ge=1, description="windows of max_length tokens that are read of a long text, at most")
+    windows: int = Field(
+        1, ge=1, le=10_000, description="windows of max_length tokens that are read of a long text, at most"
+    )
     window_choice: Choice = Field(
         "first", description="which: the first ones, half of them from the end (ends), or evenly spread ones"
     )

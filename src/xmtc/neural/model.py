@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
-from safetensors import safe_open
+import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
-from torch import nn
+from torch import Tensor, nn
 
+from xmtc.core.errors import ModelError
 from xmtc.core.labels import LabelSet
 from xmtc.core.model import DisplayedModel, Documents, check_k, pack_texts
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Details, FolderReader, FolderWriter, Manifest, write_folder
+from xmtc.core.stored_arrays import check_array
 from xmtc.core.texts import Texts
 from xmtc.features.tokens import tokenize
 from xmtc.neural.batches import Inputs
-from xmtc.neural.encoder import Tokenizer, save_encoder
+from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, restore_encoder, save_encoder
 from xmtc.neural.network import Network
 from xmtc.neural.predictor import rank_inputs
 
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from xmtc.core.partition import Partition
 
 N = TypeVar("N", bound=Network)
+M = TypeVar("M", bound=nn.Module)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,15 +87,62 @@ class NeuralModel(DisplayedModel, Generic[N]):
         save_encoder(self.network.encoder, self.tokenizer, out.folder / "encoder")
 
 
-def load_weights(network: nn.Module, reader: FolderReader, name: str = "network") -> None:
-    """Put the saved weights into a network of the same shape, ready to rank."""
-    network.load_state_dict(load_file(reader.folder / f"{name}.safetensors"))
+def read_encoder(reader: FolderReader, prefix: str, config: EncoderConfig) -> tuple[Encoder, Tokenizer]:
+    """Rebuild the encoder of a model folder, with weights still to be loaded, and its tokenizer."""
+    stored = [reader.folder / name for name in reader.files if name.endswith(".safetensors")]
+    return restore_encoder(reader.path(prefix), config, sum(path.stat().st_size for path in stored))
+
+
+def restore_network(
+    build: Callable[[], M], reader: FolderReader, name: str = "network", shared: Mapping[str, Tensor] | None = None
+) -> M:
+    """Build a network and put the saved weights into it, ready to rank; raise unless they fit it.
+
+    shared: weights that the file leaves out. A network is outlined without memory first: settings that describe a
+    larger one than the file holds are refused.
+    """
+    with torch.device("meta"):
+        outline = build().state_dict()
+    path = reader.path(f"{name}.safetensors")
+    try:
+        with safe_open(path, framework="pt") as stored:
+            shapes = {key: tuple(stored.get_slice(key).get_shape()) for key in stored.keys()}  # noqa: SIM118
+        shapes |= {key: tuple(weight.shape) for key, weight in (shared or {}).items()}
+        wanted = {key: tuple(weight.shape) for key, weight in outline.items()}
+        if shapes != wanted:
+            odd = min(key for key in {*shapes, *wanted} if shapes.get(key) != wanted.get(key))
+            raise ValueError(f"{odd[:99]} is {shapes.get(odd, 'missing')}, not {wanted.get(odd, 'there')}")
+        weights = {**load_file(path), **(shared or {})}
+        network = build()
+        for key, own in network.state_dict().items():
+            given = weights[key]
+            if given.is_floating_point() != own.is_floating_point():
+                raise ValueError(f"{key} holds {given.dtype}, not {own.dtype}")
+            if not (given.isfinite().all() if own.is_floating_point() else torch.equal(given.to(own.dtype), own)):
+                # whole numbers follow from the labels' clusters, which were checked
+                raise ValueError(f"{key} holds NaN, infinity, or other clusters than the labels have")
+        network.load_state_dict(weights)
+    except (SafetensorError, ValueError, RuntimeError, KeyError, TypeError, OSError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        raise ModelError(
+            f"{path} does not hold the weights of this model ({reason}); train the model again, or copy it from a "
+            "source that you trust"
+        ) from None
     network.eval()
+    return network
 
 
-def read_partition(reader: FolderReader, name: str, n_clusters: int) -> Partition:
+def read_partition(reader: FolderReader, name: str, n_clusters: int, n_labels: int) -> Partition:
     """Return the partition of the labels that was saved with a network, as its buffer `name`: the network's shape."""
     from xmtc.core.partition import Partition
 
-    with safe_open(reader.folder / "network.safetensors", framework="np") as weights:
-        return Partition(weights.get_tensor(name).astype(np.int32), n_clusters)
+    path = reader.path("network.safetensors")
+    try:
+        with safe_open(path, framework="np") as weights:
+            parents = check_array({name: weights.get_tensor(name)}, name, "int64", length=n_labels)
+        check_array({name: parents}, name, "int64", within=(0, n_clusters - 1))
+        if n_clusters * int(np.bincount(parents).max()) > path.stat().st_size:
+            raise ValueError(f"{n_clusters:,} clusters need a larger file")
+    except (SafetensorError, ModelError, ValueError) as error:
+        raise ModelError(f"{path} does not hold the clusters of this model ({error}); train the model again") from None
+    return Partition(parents.astype(np.int32), n_clusters)

@@ -67,9 +67,16 @@ class Calibration:
 
     @classmethod
     def from_json(cls, text: str) -> Calibration:
-        """Rebuild a calibration from what `to_json` gave."""
+        """Rebuild a calibration from what `to_json` gave; raise ValueError, KeyError or TypeError for anything else."""
         raw: dict[str, Any] = json.loads(text)
         raw["curves"] = {name: restore_curve(curve) for name, curve in raw["curves"].items()}
+        if not {POOLED} <= raw["curves"].keys() <= {POOLED, *BINS} or raw["method"] not in get_args(CurveMethod):
+            raise ValueError(f"curves of {', '.join(raw['curves'])[:99]} by {raw['method']!r}")
+        for counts in (raw["pairs"], raw["right"]):
+            if counts.keys() != set(BINS) or not all(type(n) is int and n >= 0 for n in counts.values()):
+                raise ValueError("pairs and right count the labels of each bin")
+        if not isinstance(raw["source"], str) or type(raw["n_documents"]) is not int or raw["n_documents"] < 0:
+            raise ValueError("source is a text, and n_documents a number")
         thresholds = Thresholds.restore(raw.pop(_THRESHOLDS))
         return cls(**raw, thresholds=thresholds)
 

@@ -57,10 +57,20 @@ def fit_curve(method: CurveMethod, scores: NDArray[np.floating], right: NDArray[
 
 
 def restore_curve(raw: dict[str, Any]) -> Curve:
-    """Rebuild a curve from what its `to_json` gave."""
+    """Rebuild a curve from what its `to_json` gave; raise ValueError, KeyError or TypeError for anything else."""
     if "slope" in raw:
-        return Platt(**raw)
-    return Isotonic(np.array(raw["scores"], dtype=np.float64), np.array(raw["probabilities"], dtype=np.float64))
+        curve = Platt(**raw)
+        if not isinstance(curve.odds, bool) or not (0 <= curve.slope < np.inf and abs(curve.intercept) < np.inf):
+            raise ValueError("a curve never falls, and its numbers are finite")
+        return curve
+    scores, probabilities = (np.array(raw[name], dtype=np.float64) for name in ("scores", "probabilities"))
+    if scores.ndim != 1 or scores.shape != probabilities.shape or len(scores) == 0:
+        raise ValueError("a curve has as many scores as probabilities, one at least")
+    if not np.isfinite(scores).all() or not (np.diff(scores) > 0).all() or not (np.diff(probabilities) >= 0).all():
+        raise ValueError("a curve's scores rise, and its probabilities never fall")
+    if not 0 <= probabilities[0] <= probabilities[-1] <= 1:
+        raise ValueError("probabilities are numbers from 0 to 1")
+    return Isotonic(scores, probabilities)
 
 
 def fit_isotonic(scores: NDArray[np.floating], right: NDArray[np.bool_]) -> Isotonic:

@@ -87,4 +87,12 @@ def add_calibration(folder: str | Path, calibration: Calibration) -> None:
 def with_calibration(model: Model, reader: FolderReader) -> Model:
     """Return a loaded model with the calibration of its folder, if that has one."""
     text = reader.text(_FILE)
-    return model if text is None else CalibratedModel(model, Calibration.from_json(text))
+    if text is None:
+        return model
+    try:
+        return CalibratedModel(model, Calibration.from_json(text))
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:150]
+        raise ModelError(
+            f"{reader.folder / _FILE} is not a calibration ({reason}); calibrate the model again"
+        ) from None

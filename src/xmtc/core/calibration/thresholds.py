@@ -120,13 +120,17 @@ class Thresholds:
 
     @classmethod
     def restore(cls, raw: dict[str, Any]) -> Thresholds:
-        """Rebuild the counts from what `to_json` gave."""
-        return cls(
-            np.array(raw["thresholds"], dtype=np.float64),
-            np.array(raw["shown"], dtype=np.int64),
-            np.array(raw["right"], dtype=np.int64),
-            raw["n_true"],
-        )
+        """Rebuild the counts from what `to_json` gave; raise ValueError, KeyError or TypeError for anything else."""
+        values = np.array(raw["thresholds"], dtype=np.float64)
+        shown, right = (np.array(raw[name], dtype=np.int64) for name in ("shown", "right"))
+        n_true = int(raw["n_true"])
+        if values.ndim != 1 or len(values) == 0 or not (np.diff(values) < 0).all() or not (abs(values) <= 1).all():
+            raise ValueError("thresholds fall, and are probabilities")
+        if shown.ndim != 2 or shown.shape != right.shape or len(shown) != len(values) or n_true < 0:
+            raise ValueError("each threshold counts pairs by place")
+        if (right < 0).any() or (shown < right).any() or shown.sum(dtype=np.float64) > 2**53:
+            raise ValueError("of the pairs that are shown, some are right")
+        return cls(values, shown, right, n_true)
 
 
 def parse_target(target: str) -> tuple[str, float | None]:

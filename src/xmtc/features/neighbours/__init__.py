@@ -1,5 +1,6 @@
 """Neighbours: the documents of a pool that are nearest to a text, exactly or by an index."""
 
+from xmtc.features.neighbours.documents import restore_documents, store_documents
 from xmtc.features.neighbours.store import (
     Approximate,
     NeighbourConfig,
@@ -17,5 +18,7 @@ __all__ = [
     "Neighbours",
     "Vectors",
     "mean_word_vectors",
+    "restore_documents",
     "search_once",
+    "store_documents",
 ]

@@ -21,6 +21,7 @@ from xmtc.core.config import Settings
 from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.parallel import blocks, read_only
 from xmtc.core.progress import SILENT, Progress
+from xmtc.core.stored_arrays import check_array, misfit
 from xmtc.features.neighbours import index as neighbours_index
 from xmtc.features.neighbours.exact import DensePool, SparsePool, compare_dense, compare_sparse, rank_candidates
 
@@ -33,13 +34,14 @@ _SPARE = 8  # candidates asked of an index beyond k: one may be the query itself
 _SCALED = 1 << 14  # rows scaled at once
 _KEPT = ("rows", "similarities")
 _SHARD = "index_{}"
+_UNIT = (-2, 2)  # between which the numbers of rows of length one are, however they were rounded
 _NOT_INSTALLED = "neighbours are sought exactly, for usearch is not installed: `pip install xmtc[neighbours]`"
 
 
 class NeighbourConfig(Settings):
     """Which documents count as near, and how they are found."""
 
-    k: int = Field(5, ge=1, description="neighbours of a document")
+    k: int = Field(5, ge=1, le=10_000, description="neighbours of a document")
     vectors: Literal["words", "tfidf", "encoder"] = Field(
         "words", description="what documents are compared by: mean word vectors, TF-IDF, an encoder's vectors"
     )
@@ -148,27 +150,30 @@ class NeighbourStore:
         return {"data": X.data, "indices": X.indices, "indptr": X.indptr, "width": np.array([X.shape[1]], np.int64)}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray]) -> NeighbourStore:
+    def from_arrays(cls, arrays: Mapping[str, NDArray], width: int | None = None) -> NeighbourStore:
         """Return the store that `arrays` came from; memory-mapped arrays stay so.
 
-        A store with an index is searched exactly, and slower, where usearch is not installed.
+        width: columns of its queries; those of the arrays by default. A store with an index is searched exactly, and
+        slower, where usearch is not installed.
         """
         if "vectors" in arrays:
-            vectors = arrays["vectors"]
-            if vectors.ndim != 2 or vectors.dtype != np.float32:
-                raise ModelError(f"neighbour vectors must be a float32 matrix; got {vectors.dtype} {vectors.shape}")
+            vectors = check_array(arrays, "vectors", "float32", ndim=2, within=_UNIT)
+            if width is not None and vectors.shape[1] != width:
+                raise misfit(arrays, "vectors", f"must have {width} columns; got {vectors.shape[1]}")
             n_shards = neighbours_index.n_shards(len(vectors)) if _SHARD.format(0) in arrays else 0
-            if any(_SHARD.format(i) not in arrays for i in range(n_shards)):
-                raise ModelError(f"the neighbour index lacks some of its {n_shards} parts; train or copy it again")
-            shards = [arrays[_SHARD.format(i)] for i in range(n_shards)]
+            shards = [check_array(arrays, _SHARD.format(i), "uint8") for i in range(n_shards)]
             return cls(vectors, shards or None, bool(shards) and neighbours_index.installed())
-        data, indices, indptr, width = (arrays[name] for name in ("data", "indices", "indptr", "width"))
-        # the kernels trust these bounds
-        fits = len(indptr) > 0 and indptr[0] == 0 and indptr[-1] == len(indices) == len(data)
-        inside = not len(indices) or (indices.min() >= 0 and indices.max() < width[0])
-        if not fits or not inside or (np.diff(indptr) < 0).any():
-            raise ModelError("the neighbour vectors do not fit together; train or copy the model again")
-        return cls(_csr(data, indices, indptr, int(width[0])), None, False)
+        stored = check_array(arrays, "width", "int64", length=1, within=(0, 2**31 - 1))
+        width = int(stored[0]) if width is None else width
+        if stored[0] != width:
+            raise misfit(arrays, "width", f"must be {width}, which the model's queries have")
+        data = check_array(arrays, "data", "float32", within=_UNIT)
+        indices = check_array(arrays, "indices", "int32", "int64", length=len(data), within=(0, width - 1))
+        indptr = check_array(arrays, "indptr", "int64", "int32", rises_to=len(data))
+        falls = np.flatnonzero(indices[1:] <= indices[:-1]) + 1  # allowed from one row to the next only
+        if len(np.setdiff1d(falls, indptr)):
+            raise misfit(arrays, "indices", "must rise within each row")
+        return cls(_csr(data, indices, indptr, width), None, False)
 
     @cached_property
     def key(self) -> str:

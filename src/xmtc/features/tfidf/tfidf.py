@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from xmtc.core import parallel
 from xmtc.core.cache import cached, key_of
-from xmtc.core.errors import DataError, ModelError
+from xmtc.core.errors import DataError
 from xmtc.core.parallel import read_only
 from xmtc.core.progress import SILENT, Progress
+from xmtc.core.stored_arrays import check_array
 from xmtc.core.texts import Texts
 from xmtc.features.tfidf.blocks import WORD, lower_odd, split_into_blocks
 from xmtc.features.tfidf.config import PLAIN, TfidfConfig
@@ -115,16 +116,14 @@ class Tfidf:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray], config: TfidfConfig) -> Tfidf:
         """Return the TF-IDF that `arrays` came from; memory-mapped arrays stay so."""
-        terms, offsets, idf = (arrays[name] for name in _VOCABULARY)
-        # the kernels trust these bounds
-        if len(offsets) != len(idf) + 1 or offsets[0] != 0 or offsets[-1] != len(terms) or (np.diff(offsets) < 0).any():
-            raise ModelError("the TF-IDF vocabulary does not fit together; train or copy the model again")
+        idf = check_array(arrays, "idf", "float32")
+        terms = Texts.restore(arrays, "terms", "term_offsets", len(idf))
         if (config.analyzer, config.stop_words) == PLAIN:
-            return cls(config, Texts(terms, offsets), idf)
+            return cls(config, terms, idf)
         rewrite = _open_rewriter(config)
         if _PACKAGE in arrays:
             rewrite.check_package(arrays[_PACKAGE].tobytes().decode("utf-8", "replace"))
-        return cls(config, Texts(terms, offsets), idf, rewrite)
+        return cls(config, terms, idf, rewrite)
 
     def _terms_of(self, words: list[str]) -> list[list[str]]:
         """The terms of each word."""

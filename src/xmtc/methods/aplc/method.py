@@ -25,9 +25,9 @@ from xmtc.core.storage import Details, FolderReader
 from xmtc.methods.aplc.head import AplcHead, count_parameters, tail_widths
 from xmtc.neural.batches import Batch
 from xmtc.neural.dropout import Dropout
-from xmtc.neural.encoder import Encoder, PooledEncoderConfig, restore_encoder
+from xmtc.neural.encoder import Encoder, PooledEncoderConfig
 from xmtc.neural.heads import InitialBias
-from xmtc.neural.model import NeuralModel, load_weights, read_partition
+from xmtc.neural.model import NeuralModel, read_encoder, read_partition, restore_network
 from xmtc.neural.network import Network
 from xmtc.neural.optimizer import Group, Schedule, group_by_decay
 from xmtc.neural.plan import HeadSize
@@ -43,7 +43,7 @@ NAME = "aplc"
 class HeadConfig(Settings):
     """Between the text's vector and the labels."""
 
-    width: int | None = Field(None, ge=1, description="d_h, of the hidden layer; None: the encoder's")
+    width: int | None = Field(None, ge=1, le=65_536, description="d_h, of the hidden layer; None: the encoder's")
     dropout: float = Field(0.1, ge=0, lt=1, description="after the hidden layer")
     q: float = Field(2.0, ge=1, description="tail i is d_h / qⁱ wide")
     bare: bool = Field(False, description="tails as Eq. 6 counts them, without the code's LayerNorm and ReLU")
@@ -57,7 +57,7 @@ class BandConfig(Settings):
 
     proportions: list[float] | None = Field(None, description="share of the labels in head and tails: [0.5, 0.5]")
     cutoffs: list[int] | None = Field(None, description="number of labels before each tail: [1978]")
-    bands: int | None = Field(None, ge=1, description="number of even bands, the head among them")
+    bands: int | None = Field(None, ge=1, le=10_000, description="number of even bands, the head among them")
 
 
 class AplcTrainConfig(TrainConfig):
@@ -166,10 +166,9 @@ class AplcMethod(Method[AplcConfig]):
     def load(self, reader: FolderReader) -> NeuralModel[AplcNetwork]:
         """Rebuild a model from its folder; neither hub nor cache is needed."""
         manifest, config, labels = reader.open(AplcConfig, AplcDetails)
-        encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder)
-        bands = read_partition(reader, "head.band_of", len(manifest.details.bands))
-        network = AplcNetwork(encoder, config, bands)
-        load_weights(network, reader)
+        encoder, tokenizer = read_encoder(reader, "encoder", config.encoder)
+        bands = read_partition(reader, "head.band_of", len(manifest.details.bands), labels.n_labels)
+        network = restore_network(lambda: AplcNetwork(encoder, config, bands), reader)
         return NeuralModel(manifest, labels, network, tokenizer)
 
     def uses_dev(self, config: AplcConfig) -> bool:

@@ -30,7 +30,7 @@ class EnsembleConfig(Settings):
     weights: tuple[float, ...] | None = None  # None: equal
     propensity: Propensity = Field(default_factory=Propensity)
     tail: float = Field(0.0, ge=0, le=1, description="power of the inverse propensity that a right label weighs")
-    depth: int = Field(20, ge=1, description="labels of each member that are candidates")
+    depth: int = Field(20, ge=1, le=10_000, description="labels of each member that are candidates")
     documents: int = Field(20_000, ge=1, description="labelled documents that are learnt from, at most")
     booster: BoosterConfig = Field(default_factory=BoosterConfig)
 
@@ -46,7 +46,7 @@ class Standing(Record):
 class EnsembleDetails(Details):
     """What an ensemble stores beside settings."""
 
-    members: list[str]  # their methods
+    members: list[str] = Field(min_length=1)  # their methods
     leaderboard: list[Standing] = Field(default_factory=list)  # of a learned ensemble: itself first, then the members
     preset: str | None = None  # what chose the members, if a preset did
     left_out: list[str] = Field(default_factory=list)  # members that the preset could not train, and why

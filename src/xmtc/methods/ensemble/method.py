@@ -51,13 +51,17 @@ def join(members: Sequence[Model], rule: Rule = "mean", weights: Sequence[float]
     if len(members) > 1 and weights is not None and len(weights) != len(members):
         raise ConfigError(f"{len(members)} models need as many weights; got {len(weights)}")
     check_members(members)
-    # raises for a rule or for weights that cannot be, before anything else is done
-    combine([Ranking(np.zeros((1, 1), np.int32), np.ones((1, 1), np.float32))] * len(members), 1, rule, weights)
+    check_rule(len(members), rule, weights)
     labels = unite_labels([member.labels for member in members])
     first = members[0].manifest
     chosen = None if weights is None else tuple(weights)
     config = build(EnsembleConfig, {"rule": rule, "weights": chosen, "propensity": first.config.get("propensity", {})})
     return EnsembleModel(describe(members, config, labels, first.seed), labels, tuple(members), rule, chosen)
+
+
+def check_rule(n_members: int, rule: Rule, weights: Sequence[float] | None) -> None:
+    """Raise for a rule or for weights that cannot be, before anything else is done."""
+    combine([Ranking(np.zeros((1, 1), np.int32), np.ones((1, 1), np.float32))] * n_members, 1, rule, weights)
 
 
 def check_learn(members: Sequence[Model], tail: float) -> EnsembleConfig:
@@ -97,8 +101,12 @@ def load(reader: FolderReader, load_member: Callable[[Path], Model]) -> Ensemble
     """Rebuild an ensemble; `load_member` loads the model of one subfolder."""
     manifest, config, labels = reader.open(EnsembleConfig, EnsembleDetails)
     members = tuple(load_member(reader.folder / f"member-{i}") for i in range(len(manifest.details.members)))
+    known = set(labels.ids[: labels.n_labels])
+    if any(not known.issuperset(member.labels.ids[: member.labels.n_labels]) for member in members):
+        raise ModelError(f"{reader.folder}: a member gives labels that the ensemble lacks; join the members again")
     if config.rule == LEARNED:
         return read_learned(reader, manifest, config, labels, members)
+    check_rule(len(members), config.rule, config.weights)
     return EnsembleModel(manifest, labels, members, config.rule, config.weights)
 
 

@@ -36,7 +36,7 @@ from xmtc.core.search_space import Tunable
 from xmtc.core.storage import FolderReader, Manifest, write_folder
 from xmtc.core.texts import Texts
 from xmtc.core.updatable import UpdatableDetails
-from xmtc.features.neighbours import Approximate, Neighbours
+from xmtc.features.neighbours import Approximate, Neighbours, restore_documents, store_documents
 from xmtc.features.tfidf import TfidfConfig, word_shares
 from xmtc.methods.knn.pool import Kind, LabelKeys, Pool, Reader, Vectors
 from xmtc.neural.encoder_config import EncoderConfig
@@ -48,7 +48,7 @@ _BATCH = 1024  # documents whose votes are counted at once
 class KnnNeighbourConfig(Settings):
     """Which documents count as near, and how they are found."""
 
-    k: Annotated[int, Tunable(3, 50, log=True)] = Field(10, ge=1, description="neighbours that vote")
+    k: Annotated[int, Tunable(3, 50, log=True)] = Field(10, ge=1, le=10_000, description="neighbours that vote")
     vectors: Kind = Field(
         "tfidf", description="what documents are compared by: TF-IDF, an encoder's vectors, or both together"
     )
@@ -167,15 +167,7 @@ class KnnModel(DisplayedModel):
         """Write the model folder, whole or not at all."""
         with write_folder(folder, overwrite=overwrite) as out:
             out.labels(self.labels)
-            out.arrays(
-                "documents",
-                {
-                    "ids": self.ids.buffer,
-                    "id_offsets": self.ids.offsets,
-                    "labels": self.Y.indices.astype(np.int32),
-                    "label_offsets": self.Y.indptr.astype(np.int64),
-                },
-            )
+            out.arrays("documents", store_documents(self.ids, self.Y))
             self.pool.save(out)
             self.reader.save(out)
             if self.keys is not None:
@@ -186,15 +178,13 @@ class KnnModel(DisplayedModel):
     def load(cls, reader: FolderReader) -> KnnModel:
         """Rebuild a model from its folder; vectors stay on disk, mapped into memory."""
         manifest, config, labels = reader.open(KnnConfig, UpdatableDetails)
-        documents = reader.arrays("documents")
-        given, offsets = documents["labels"], documents["label_offsets"]
-        shape = (len(offsets) - 1, labels.n_labels)
-        Y = sp.csr_matrix((np.ones(len(given), np.float32), given, offsets), shape=shape)
-        ids = Texts(documents["ids"], documents["id_offsets"])
-        pool = Pool.load(reader, config.neighbours.share)
         kind = config.neighbours.vectors
         read = Reader.load(reader, kind, manifest.details.features, config.tfidf, config.encoder)
-        keys = LabelKeys.load(reader, config.neighbours.share) if config.neighbours.labels else None
+        pool = Pool.load(reader, config.neighbours.share, read.widths)
+        ids, Y = restore_documents(reader.arrays("documents"), pool.n_documents, labels.n_labels)
+        keys = None
+        if config.neighbours.labels:
+            keys = LabelKeys.load(reader, config.neighbours.share, read.widths, len(labels))
         return cls(manifest, config, labels, ids, Y, pool, read, keys)
 
     def _votes(

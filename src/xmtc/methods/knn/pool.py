@@ -15,12 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from xmtc.core.errors import DataError
+from xmtc.core.errors import DataError, ModelError
 from xmtc.core.labels import LabelSet
 from xmtc.core.model import Documents, check_features, pack_texts
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderReader, FolderWriter
+from xmtc.core.stored_arrays import check_array
 from xmtc.features.label_vectors import named_texts
 from xmtc.features.neighbours import Approximate, Neighbours, NeighbourStore
 from xmtc.features.tfidf import Tfidf, TfidfConfig
@@ -66,6 +67,12 @@ class Reader:
             None if self.encoder is None else self.encoder(texts),
         )
 
+    @property
+    def widths(self) -> tuple[int | None, int | None]:
+        """Columns of the sparse and of the dense vectors that this makes; None where it makes none."""
+        words = self.n_features if self.tfidf is None else len(self.tfidf.vocabulary)
+        return words, None if self.encoder is None else self.encoder.encoder.width
+
     def save(self, out: FolderWriter) -> None:
         """Write vocabulary and encoder."""
         if self.tfidf is not None:
@@ -96,6 +103,11 @@ class Pool:
     sparse: NeighbourStore | None
     dense: NeighbourStore | None
     share: float  # of the dense similarity, where both are there
+
+    @property
+    def n_documents(self) -> int:
+        """How many documents vote."""
+        return len(self.dense) if self.sparse is None and self.dense is not None else len(self.sparse or ())
 
     @classmethod
     def build(cls, vectors: Vectors, share: float, approximate: Approximate, progress: Progress = SILENT) -> Pool:
@@ -147,10 +159,19 @@ class Pool:
                 out.arrays(prefix + name, store.arrays())
 
     @classmethod
-    def load(cls, reader: FolderReader, share: float, prefix: str = "") -> Pool:
-        """Rebuild what `save` wrote, mapped into memory."""
-        found = (reader.arrays(prefix + name) for name in ("sparse", "dense"))
-        sparse, dense = (NeighbourStore.from_arrays(arrays) if arrays else None for arrays in found)
+    def load(
+        cls, reader: FolderReader, share: float, widths: tuple[int | None, int | None], prefix: str = ""
+    ) -> Pool:
+        """Rebuild what `save` wrote, mapped into memory; widths: those of a query's sparse and dense vectors."""
+        found = zip(("sparse", "dense"), widths, strict=True)
+        sparse, dense = (
+            None if width is None else NeighbourStore.from_arrays(reader.arrays(prefix + name), width)
+            for name, width in found
+        )
+        if sparse is not None and dense is not None and len(sparse) != len(dense):
+            raise ModelError(
+                f"{reader.folder}: sparse and dense vectors are of {len(sparse)} and {len(dense)} documents"
+            )
         return cls(sparse, dense, share)
 
 
@@ -175,9 +196,14 @@ class LabelKeys:
         self.pool.save(out, f"{_KEYS}_")
 
     @classmethod
-    def load(cls, reader: FolderReader, share: float) -> LabelKeys:
-        """Rebuild what `save` wrote, mapped into memory."""
-        return cls(Pool.load(reader, share, f"{_KEYS}_"), reader.arrays(_KEYS)["entries"])
+    def load(
+        cls, reader: FolderReader, share: float, widths: tuple[int | None, int | None], n_entries: int
+    ) -> LabelKeys:
+        """Rebuild what `save` wrote, mapped into memory; n_entries: labels and concepts of the model."""
+        pool = Pool.load(reader, share, widths, f"{_KEYS}_")
+        within = (0, n_entries - 1)
+        stored = reader.arrays(_KEYS)
+        return cls(pool, check_array(stored, "entries", "int32", length=pool.n_documents, within=within))
 
 
 def _unite(rows: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -26,9 +26,9 @@ from xmtc.features.label_clusters import LabelClusterConfig, cluster_labels
 from xmtc.features.tfidf import TfidfConfig
 from xmtc.neural.batches import Batch
 from xmtc.neural.dropout import Dropout
-from xmtc.neural.encoder import Encoder, PooledEncoderConfig, restore_encoder
+from xmtc.neural.encoder import Encoder, PooledEncoderConfig
 from xmtc.neural.heads import FlatHead, InitialBias
-from xmtc.neural.model import NeuralModel, load_weights, read_partition
+from xmtc.neural.model import NeuralModel, read_encoder, read_partition, restore_network
 from xmtc.neural.network import Network
 from xmtc.neural.optimizer import Group, Schedule, group_by_decay
 from xmtc.neural.plan import HeadSize
@@ -60,8 +60,8 @@ class HeadConfig(Settings):
     label_init: Literal["random", "documents"] = Field(
         "random", description="label rows start at random, or from the mean vectors of their documents"
     )
-    bottleneck: int = Field(400, ge=1, description="width of the label vectors (large)")
-    shortlist: int = Field(75, ge=1, description="clusters whose labels are ranked (large)")
+    bottleneck: int = Field(400, ge=1, le=65_536, description="width of the label vectors (large)")
+    shortlist: int = Field(75, ge=1, le=1_000_000, description="clusters whose labels are ranked (large)")
     sigmoid: bool = Field(False, description="Eq. 4's sigmoid on the bottleneck (large)")
     negatives: Literal["dynamic", "static", "static-own"] = Field(
         "dynamic",
@@ -256,11 +256,12 @@ class LightxmlMethod(Method[LightxmlConfig]):
     def load(self, reader: FolderReader) -> NeuralModel[LightxmlNetwork]:
         """Rebuild a model from its folder; neither hub nor cache is needed."""
         manifest, config, labels = reader.open(LightxmlConfig, LightxmlDetails)
-        encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder)
+        encoder, tokenizer = read_encoder(reader, "encoder", config.encoder)
         n_clusters = manifest.details.clusters
-        partition = None if n_clusters is None else read_partition(reader, "head.clusters.cluster_of", n_clusters)
-        network = LightxmlNetwork(encoder, config, labels.n_labels, partition)
-        load_weights(network, reader)
+        partition = None
+        if n_clusters is not None:
+            partition = read_partition(reader, "head.clusters.cluster_of", n_clusters, labels.n_labels)
+        network = restore_network(lambda: LightxmlNetwork(encoder, config, labels.n_labels, partition), reader)
         return NeuralModel(manifest, labels, network, tokenizer)
 
     def uses_dev(self, config: LightxmlConfig) -> bool:

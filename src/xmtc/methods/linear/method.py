@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from xmtc.core.corpus import Corpus
+from xmtc.core.errors import ModelError
 from xmtc.core.method import Method
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader, Manifest
@@ -71,15 +72,16 @@ class LinearMethod(Method[LinearConfig], Updatable[LinearModel]):
     def load(self, reader: FolderReader) -> LinearModel:
         """Rebuild a model from its folder; weights stay on disk, mapped into memory."""
         manifest, config, labels = reader.open(LinearConfig, LinearDetails, OLDER)
-        words = reader.arrays("tfidf")
-        shapes = manifest.details.trees
-        return LinearModel(
-            manifest,
-            config,
-            labels,
-            Tfidf.from_arrays(words, config.tfidf) if words else None,
-            tuple(LinearTree.restore(reader.arrays(f"tree-{i}"), shape) for i, shape in enumerate(shapes)),
+        details = manifest.details
+        tfidf = None if details.features is not None else Tfidf.from_arrays(reader.arrays("tfidf"), config.tfidf)
+        width = details.features if tfidf is None else len(tfidf.vocabulary)
+        if any(shape.n_features != width for shape in details.trees):
+            raise ModelError(f"{reader.folder}: not all trees read {width:,} features; train the model again")
+        trees = (
+            LinearTree.restore(reader.arrays(f"tree-{i}"), shape, labels.n_labels)
+            for i, shape in enumerate(details.trees)
         )
+        return LinearModel(manifest, config, labels, tfidf, tuple(trees))
 
     def uses_dev(self, config: LinearConfig) -> bool:
         """Return False: nothing is chosen by dev documents."""

@@ -60,10 +60,13 @@ class LinearSolverConfig(SolverConfig):
 class LinearSearchConfig(SearchConfig):
     """Few clusters of each tree, since three trees together miss little; clusters count for less than labels."""
 
-    beam: int = Field(5, ge=1, description="clusters kept at every level")
+    beam: int = Field(5, ge=1, le=10_000_000, description="clusters kept at every level")
     above: float = Field(0.8, gt=0, le=1, description=SearchConfig.model_fields["above"].description)
     width: int = Field(
-        10, ge=1, description="labels that each of several trees puts forward; more, where more are asked for"
+        10,
+        ge=1,
+        le=100_000,
+        description="labels that each of several trees puts forward; more, where more are asked for",
     )
 
 
@@ -90,7 +93,7 @@ OLDER = {
 class LinearDetails(UpdatableDetails):
     """What a linear model stores beside settings and arrays."""
 
-    trees: list[TreeShape]
+    trees: list[TreeShape] = Field(min_length=1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

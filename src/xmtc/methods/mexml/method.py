@@ -39,10 +39,10 @@ from xmtc.methods.mexml.experts import (
 )
 from xmtc.methods.mexml.label_attention import LabelAttention, start_from_names
 from xmtc.neural.batches import Batch
-from xmtc.neural.encoder import Encoded, Encoder, PooledEncoderConfig, restore_encoder
+from xmtc.neural.encoder import Encoded, Encoder, PooledEncoderConfig
 from xmtc.neural.heads import InitialBias
 from xmtc.neural.label_start import log_prior
-from xmtc.neural.model import NeuralModel, load_weights, read_partition
+from xmtc.neural.model import NeuralModel, read_encoder, read_partition, restore_network
 from xmtc.neural.network import Network
 from xmtc.neural.optimizer import Group, group_by_decay
 from xmtc.neural.pooling import Pool, read_pool
@@ -57,7 +57,7 @@ class HeadConfig(Settings):
     """Between the encoder's layers and the labels."""
 
     dropout: float = Field(0.1, ge=0, lt=1, description="in document experts and the cluster scorer")
-    hidden: int = Field(256, ge=1, description="width of the perceptron behind attention")
+    hidden: int = Field(256, ge=1, le=65_536, description="width of the perceptron behind attention")
     initial_bias: InitialBias = Field(
         0.0, description="of the first scores; −6 says that labels are rare, prior how rare each label or cluster is"
     )
@@ -303,11 +303,12 @@ class MexmlMethod(Method[MexmlConfig]):
     def load(self, reader: FolderReader) -> NeuralModel[MexmlNetwork]:
         """Rebuild a model from its folder; neither hub nor cache is needed."""
         manifest, config, labels = reader.open(MexmlConfig, MexmlDetails)
-        encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder)
+        encoder, tokenizer = read_encoder(reader, "encoder", config.encoder)
         n_clusters = manifest.details.clusters
-        partition = None if n_clusters is None else read_partition(reader, "shortlist.clusters.cluster_of", n_clusters)
-        network = MexmlNetwork(encoder, config, labels.n_labels, partition)
-        load_weights(network, reader)
+        partition = None
+        if n_clusters is not None:
+            partition = read_partition(reader, "shortlist.clusters.cluster_of", n_clusters, labels.n_labels)
+        network = restore_network(lambda: MexmlNetwork(encoder, config, labels.n_labels, partition), reader)
         return NeuralModel(manifest, labels, network, tokenizer)
 
     def uses_dev(self, config: MexmlConfig) -> bool:

@@ -22,6 +22,7 @@ from xmtc.core.labels import LabelSet
 from xmtc.core.method import Method
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader
+from xmtc.core.stored_arrays import check_array, misfit
 from xmtc.core.texts import Texts
 from xmtc.features.label_vectors import pifa
 from xmtc.features.tfidf import fit_tfidf_once
@@ -33,8 +34,8 @@ from xmtc.methods.treader.scopes import ScopeConfig, check_hierarchy, describe_e
 from xmtc.methods.treader.teacher import ByEncoder, ByTfidf, ByWords, Comparer, Teacher, load_comparer
 from xmtc.methods.treader.word_encoder import WordEncoder, WordTokenizer
 from xmtc.neural.embed import FrozenEncoder, spread_words
-from xmtc.neural.encoder import Encoder, Tokenizer, restore_encoder
-from xmtc.neural.model import load_weights
+from xmtc.neural.encoder import Encoder, Tokenizer
+from xmtc.neural.model import read_encoder, restore_network
 from xmtc.neural.optimizer import Group, group_by_decay
 from xmtc.neural.plan import HeadSize
 from xmtc.neural.prepare import Prepared, prepare
@@ -93,16 +94,19 @@ class TreaderMethod(Method[TreaderConfig]):
             words = Words.from_arrays(reader.arrays("words"), config.words.max_words)
             encoder, tokenizer = WordEncoder(len(words), manifest.details.width), WordTokenizer(words)
         else:
-            encoder, tokenizer = restore_encoder(reader.folder / "encoder", config.encoder)
+            encoder, tokenizer = read_encoder(reader, "encoder", config.encoder)
         teacher, descriptions = None, None
         if config.reader.teacher:
             renewed, near = manifest.details.renewed, config.neighbours
             by = config.encoder if renewed else near.encoder or config.encoder
-            compare = load_comparer(reader, "encoder" if renewed else near.vectors, config.tfidf, by)
+            n_words = encoder.embed_words().num_embeddings
+            compare = load_comparer(reader, "encoder" if renewed else near.vectors, config.tfidf, by, n_words)
             teacher = Teacher.load(reader, labels, near, config.scope, compare)
-            descriptions = reader.arrays("descriptions")["words"]
-        network = TreaderNetwork(encoder, config, labels.n_labels, descriptions)
-        load_weights(network, reader)
+            arrays = reader.arrays("descriptions")
+            descriptions = check_array(arrays, "words", "int64", ndim=2, length=len(labels), within=(-1, n_words - 1))
+            if descriptions.shape[1] != config.reader.description_words:
+                raise misfit(arrays, "words", f"must have {config.reader.description_words} columns")
+        network = restore_network(lambda: TreaderNetwork(encoder, config, labels.n_labels, descriptions), reader)
         return TaughtModel(manifest, labels, network, tokenizer, teacher)
 
     def uses_dev(self, config: TreaderConfig) -> bool:

@@ -37,8 +37,8 @@ from xmtc.neural.trainer import TrainConfig
 class TreaderWordsConfig(WordsConfig):
     """Words of texts and descriptions; the length is the paper's on EURLex, the width that of its vectors."""
 
-    max_words: int = Field(500, ge=1, description="T, words of a text that are read")
-    width: int = Field(300, ge=1, description="of random vectors")
+    max_words: int = Field(500, ge=1, le=1_000_000, description="T, words of a text that are read")
+    width: int = Field(300, ge=1, le=65_536, description="of random vectors")
 
 
 class HeadConfig(PoolConfig):

@@ -34,8 +34,8 @@ class ReaderConfig(Settings):
         description="beyond the paper: normalise what every attention reads, add its input to what it gives (unless "
         "`reading` has no r), and normalise the teacher's averaged descriptions",
     )
-    heads: int = Field(4, ge=1, description="h")
-    description_words: int = Field(4, ge=1, description="m, words of a label's description that are read")
+    heads: int = Field(4, ge=1, le=1_024, description="h")
+    description_words: int = Field(4, ge=1, le=1_024, description="m, words of a label's description that are read")
 
 
 class PoolConfig(Settings):
@@ -45,7 +45,7 @@ class PoolConfig(Settings):
         "flatten",
         description="all states side by side; their mean; or the teacher's mean beside the text's mean (apart)",
     )
-    bottleneck: int = Field(512, ge=1, description="width of W^HB")
+    bottleneck: int = Field(512, ge=1, le=65_536, description="width of W^HB")
 
 
 class Attention(nn.Module):

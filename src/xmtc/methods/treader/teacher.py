@@ -18,6 +18,7 @@ from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader, FolderWriter
+from xmtc.core.stored_arrays import check_array
 from xmtc.core.texts import Texts
 from xmtc.features.neighbours import (
     NeighbourConfig,
@@ -25,7 +26,9 @@ from xmtc.features.neighbours import (
     NeighbourStore,
     Vectors,
     mean_word_vectors,
+    restore_documents,
     search_once,
+    store_documents,
 )
 from xmtc.features.tfidf import Tfidf, TfidfConfig
 from xmtc.features.tokens import Tokens
@@ -71,6 +74,11 @@ class TeacherConfig(NeighbourConfig):
 class Comparer(ABC):
     """Makes the vectors by which documents are compared."""
 
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Columns of the vectors."""
+
     @abstractmethod
     def __call__(self, texts: Texts, tokens: Tokens) -> Vectors:
         """Return a row for each text; `tokens` are those that the network reads."""
@@ -90,6 +98,11 @@ class ByWords(Comparer):
 
     table: NDArray[np.float32]  # (words, d)
 
+    @property
+    def width(self) -> int:
+        """Columns of the table."""
+        return int(self.table.shape[1])
+
     def __call__(self, texts: Texts, tokens: Tokens) -> Vectors:
         """Return the mean of each text's rows."""
         return mean_word_vectors(tokens, self.table)
@@ -105,6 +118,11 @@ class ByTfidf(Comparer):
 
     tfidf: Tfidf
 
+    @property
+    def width(self) -> int:
+        """Number of terms."""
+        return len(self.tfidf.vocabulary)
+
     def __call__(self, texts: Texts, tokens: Tokens) -> Vectors:
         """Return the texts' rows."""
         return self.tfidf.transform(texts)
@@ -119,6 +137,11 @@ class ByEncoder(Comparer):
     """The mean of an encoder's last layer: as it was pretrained, or as it was when neighbours were renewed."""
 
     encoder: FrozenEncoder
+
+    @property
+    def width(self) -> int:
+        """Width of the encoder's states."""
+        return self.encoder.encoder.width
 
     def __call__(self, texts: Texts, tokens: Tokens) -> Vectors:
         """Return the means."""
@@ -207,15 +230,7 @@ class Teacher:
     def save(self, out: FolderWriter) -> None:
         """Write pool and comparer."""
         out.arrays(f"{_FOLDER}/store", self.store.arrays())
-        out.arrays(
-            f"{_FOLDER}/pool",
-            {
-                "ids": self.ids.buffer,
-                "id_offsets": self.ids.offsets,
-                "labels": self.Y.indices.astype(np.int32),
-                "label_offsets": self.Y.indptr.astype(np.int64),
-            },
-        )
+        out.arrays(f"{_FOLDER}/pool", store_documents(self.ids, self.Y))
         self.compare.save(out)
 
     @classmethod
@@ -228,18 +243,20 @@ class Teacher:
         compare: Comparer,
     ) -> Teacher:
         """Return the teacher of a saved model, its arrays mapped into memory."""
-        pool = reader.arrays(f"{_FOLDER}/pool")
-        given, offsets = pool["labels"], pool["label_offsets"]
-        Y = sp.csr_matrix((np.ones(len(given), np.float32), given, offsets), shape=(len(offsets) - 1, len(labels)))
-        store = NeighbourStore.from_arrays(reader.arrays(f"{_FOLDER}/store"))
-        ids = Texts(pool["ids"], pool["id_offsets"])
+        store = NeighbourStore.from_arrays(reader.arrays(f"{_FOLDER}/store"), compare.width)
+        ids, Y = restore_documents(reader.arrays(f"{_FOLDER}/pool"), len(store), len(labels))
         return cls(labels, ids, Y, store, compare, neighbours, scope)
 
 
-def load_comparer(reader: FolderReader, vectors: str, tfidf: TfidfConfig, settings: EncoderConfig) -> Comparer:
-    """Return what compares new texts with a saved model's pool; `settings` are those of the encoder that does."""
+def load_comparer(
+    reader: FolderReader, vectors: str, tfidf: TfidfConfig, settings: EncoderConfig, n_words: int
+) -> Comparer:
+    """Return what compares new texts with a saved model's pool; `settings` are those of the encoder that does.
+
+    n_words: how many words or pieces the network's tokenizer numbers, which a table of word vectors must know.
+    """
     if vectors == "words":
-        return ByWords(reader.arrays(f"{_FOLDER}/words")["table"])
+        return ByWords(check_array(reader.arrays(f"{_FOLDER}/words"), "table", "float32", ndim=2, length=n_words))
     if vectors == "tfidf":
         return ByTfidf(Tfidf.from_arrays(reader.arrays(f"{_FOLDER}/tfidf"), tfidf))
     return ByEncoder(FrozenEncoder.restore(reader, _FOLDER, settings))

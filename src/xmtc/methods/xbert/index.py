@@ -40,7 +40,7 @@ class IndexConfig(MeansConfig):
         "documents' TF-IDF), pifa-neural (their documents' vectors by an encoder), file (cluster.file); several make "
         "several members",
     )
-    seeds: int = Field(1, ge=1, description="clusterings of each kind of vector, each a member")
+    seeds: int = Field(1, ge=1, le=100, description="clusterings of each kind of vector, each a member")
     count: int | None = Field(None, ge=1, description="clusters K; None: by rule and size")
     rule: Literal["x-transformer", "pecos", "even"] = Field(
         "x-transformer",

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from pydantic import Field
-from safetensors.torch import load_file
+from safetensors import safe_open
 from torch import Tensor, nn
 
 from xmtc.core.config import Settings
@@ -31,8 +31,9 @@ from xmtc.methods.xbert.xttention import Xttention, XttentionConfig
 from xmtc.neural.batches import Batch, Inputs
 from xmtc.neural.dropout import Dropout
 from xmtc.neural.embed import Embedder, read_inputs
-from xmtc.neural.encoder import Encoder, PooledEncoderConfig, Tokenizer, restore_encoder, save_encoder
+from xmtc.neural.encoder import Encoder, PooledEncoderConfig, Tokenizer, save_encoder
 from xmtc.neural.heads import bce_of_positives
+from xmtc.neural.model import read_encoder, restore_network
 from xmtc.neural.network import Trainable
 from xmtc.neural.optimizer import Group, group_by_decay
 from xmtc.neural.plan import HeadSize, plan_training
@@ -240,10 +241,10 @@ def load_reader(
     """Rebuild what `TextReader.save` wrote; its encoder's weights are still to be loaded, with the first member's."""
     if match.kind == "xttention":
         return TextReader(Words.from_arrays(reader.arrays("words"), words.max_words), None)
-    untrained, tokenizer = restore_encoder(reader.folder / "encoder", encoder)
-    if encoder.freeze_words and (reader.folder / f"{_WORDS}.safetensors").exists():  # else each member has its own
-        weight = untrained.embed_words().weight.requires_grad_(False)
-        weight.copy_(load_file(reader.folder / f"{_WORDS}.safetensors")["weight"])
+    untrained, tokenizer = read_encoder(reader, "encoder", encoder)
+    if encoder.freeze_words and f"{_WORDS}.safetensors" in reader.files:  # else each member has its own
+        untrained.embed_words().requires_grad_(False)
+        restore_network(untrained.embed_words, reader, _WORDS)
     return TextReader(tokenizer, untrained)
 
 
@@ -257,18 +258,18 @@ def load_network(
     xttention: XttentionConfig,
 ) -> ClusterMatcher:
     """Rebuild what `NeuralMatcher.save` wrote of the member of a number, ready to predict."""
-    weights = load_file(reader.folder / f"member-{number}" / "network.safetensors")
-    body: PooledEncoder | Xttention
+    name = f"member-{number}/network"
     if texts.encoder is not None:
         words = texts.frozen_words
         # the reader keeps its encoder for its shape and its words alone: the first member's is not one more
-        untrained = texts.encoder if number == 0 else restore_encoder(reader.folder / "encoder", encoder)[0]
-        body = PooledEncoder(untrained, encoder, words)
-        if words is not None:
-            weights |= {f"body.{name}": words for name in body.shared}
-    else:
-        n_words, width = weights["body.words.weight"].shape
-        body = Xttention(n_words, width, xttention)
-    network = ClusterMatcher(body, n_clusters, match)
-    network.load_state_dict(weights)
-    return network.eval()
+        untrained = texts.encoder if number == 0 else read_encoder(reader, "encoder", encoder)[0]
+        pooled = PooledEncoder(untrained, encoder, words)
+        shared = {} if words is None else {f"body.{each}": words for each in pooled.shared}
+        return restore_network(lambda: ClusterMatcher(pooled, n_clusters, match), reader, name, shared)
+    with safe_open(reader.path(f"{name}.safetensors"), framework="pt") as weights:
+        width = weights.get_slice("body.words.weight").get_shape()[1]
+    assert isinstance(texts.tokenizer, Words)
+    n_words = len(texts.tokenizer)
+    return restore_network(
+        lambda: ClusterMatcher(Xttention(n_words, width, xttention), n_clusters, match), reader, name
+    )

@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from xmtc.core.corpus import Corpus
-from xmtc.core.errors import ConfigError
+from xmtc.core.errors import ConfigError, ModelError
 from xmtc.core.held_out import hold_out
 from xmtc.core.method import Method
 from xmtc.core.partition import Partition, cluster_targets
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Epoch, FolderReader
+from xmtc.core.stored_arrays import check_array
 from xmtc.core.texts import Texts
 from xmtc.features.clustering import ClusterConfig, label_tree
 from xmtc.features.label_vectors import pifa
@@ -147,20 +148,28 @@ class XbertMethod(Method[XbertConfig]):
         neural = config.match.kind != "linear"
         text_reader = load_reader(reader, config.match, config.encoder, config.words) if neural else None
         joins = _reads_vectors(config, manifest.details.feature_choice)
+        tfidf = Tfidf.from_arrays(reader.arrays("tfidf"), config.tfidf)
         members = []
         for i, details in enumerate(manifest.details.members):
             linear = None
+            if details.matcher is None and not neural:
+                raise ModelError(f"{reader.folder} has no matcher; train it again")
             if details.matcher is not None:
-                linear = _linear(LinearTree.restore(reader.arrays(f"member-{i}/matcher"), details.matcher), config)
+                tree = LinearTree.restore(reader.arrays(f"member-{i}/matcher"), details.matcher, details.clusters)
+                linear = _linear(tree, config)
             network = None
             if text_reader is not None:
                 sizes = (config.match, config.encoder, config.xttention)
                 network = load_network(reader, i, text_reader, details.clusters, *sizes)
             matcher = _join(network, linear, config, joins)
-            partition = Partition(reader.arrays(f"member-{i}/index")["parents"], details.clusters)
-            ranker = LinearTree.restore(reader.arrays(f"member-{i}/ranker"), details.ranker)
+            index, inside = reader.arrays(f"member-{i}/index"), (0, details.clusters - 1)
+            parents = check_array(index, "parents", "int32", length=labels.n_labels, within=inside)
+            ranker = LinearTree.restore(reader.arrays(f"member-{i}/ranker"), details.ranker, labels.n_labels)
+            partition = Partition(parents, details.clusters)
+            widths = (len(tfidf.vocabulary), network.body.width if network is not None and joins else 0)
+            if not _fits(partition, ranker, linear, widths):
+                raise ModelError(f"{reader.folder / f'member-{i}'}: index, matcher and ranker differ; train again")
             members.append(Member(partition, matcher, ranker))
-        tfidf = Tfidf.from_arrays(reader.arrays("tfidf"), config.tfidf)
         shared = (labels, tfidf, text_reader, tuple(members))
         return StagedModel(manifest, *shared, config.search, config.ensemble)
 
@@ -411,6 +420,21 @@ def _linear(tree: LinearTree, config: XbertConfig) -> LinearMatcher:
 def _reads_vectors(config: XbertConfig, choice: FeatureChoice | None) -> bool:
     """Whether rankers read the matcher's vectors: as the settings say, or as dev did."""
     return config.rank.embedding is True if choice is None else choice.joined
+
+
+def _fits(partition: Partition, ranker: LinearTree, linear: LinearMatcher | None, widths: tuple[int, int]) -> bool:
+    """Whether the parts of a stored member are of the same clusters and features: searches rely on it.
+
+    widths: of TF-IDF, and of the text's vector where the ranker reads it, else 0.
+    """
+    n_clusters, starts = partition.n_clusters, ranker.child_starts
+    if len(starts) != n_clusters + 1 or starts[0] != n_clusters or len(ranker.leaf_labels) != len(partition):
+        return False
+    clusters = np.repeat(np.arange(n_clusters), np.diff(starts))
+    same = np.array_equal(partition.parents[ranker.leaf_labels], clusters) and ranker.shape.n_features == sum(widths)
+    if linear is None:
+        return same
+    return same and linear.tree.shape.n_features == widths[0] and len(linear.tree.leaf_labels) == n_clusters
 
 
 def _join(

@@ -49,6 +49,7 @@ class EnsembleConfig(Settings):
     width: int = Field(
         20,
         ge=1,
+        le=100_000,
         description="labels that each of several members puts forward; in mean and sigmoid, more if more are asked for",
     )
 
@@ -63,7 +64,7 @@ class MemberDetails(Record):
 
     vectors: VectorKind
     seed: int
-    clusters: int
+    clusters: int = Field(ge=1, lt=2**31)
     curve: list[Epoch]
     coarse_curve: list[Epoch] = Field(default_factory=list)  # of the epochs before, on coarser clusters (match.coarse)
     matcher: TreeShape | None = None  # of a linear matcher
@@ -73,7 +74,7 @@ class MemberDetails(Record):
 class XbertDetails(Details):
     """What a model stores beside settings and arrays."""
 
-    members: list[MemberDetails]
+    members: list[MemberDetails] = Field(min_length=1)
     clusters: int
     feature_choice: FeatureChoice | None = None  # with rank.embedding = auto
 
