@@ -17,7 +17,6 @@ class Document(NamedTuple):
     id: str | None
     text: str
     labels: list[str]
-    group: str | None = None  # written for `--group group`; readers of documents pass over it
 
 
 def make_document(id: object, text: object, labels: object, mistake: Mistake) -> Document:
@@ -67,5 +66,4 @@ def write_jsonl(path: Path, documents: Iterable[Document]) -> None:
 
 def _fields(document: Document) -> dict[str, object]:
     fields: dict[str, object] = {} if document.id is None else {"id": document.id}
-    group: dict[str, object] = {} if document.group is None else {"group": document.group}
-    return {**fields, "text": document.text, "labels": document.labels, **group}
+    return {**fields, "text": document.text, "labels": document.labels}

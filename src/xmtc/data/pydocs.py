@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 from xmtc.core.errors import DataError, nearest
 from xmtc.core.labels import Concept
-from xmtc.data.document import Document, write_jsonl
+from xmtc.data.fields import write_json_objects
 from xmtc.data.files import new_folder, open_whole
 from xmtc.data.vocabulary import LABELS, write_concepts
 
@@ -223,16 +223,16 @@ def _words(name: str) -> str:
 
 def _write(folder: Path, docstrings: list[Docstring], versions: dict[str, str]) -> Summary:
     times: dict[str, int] = {}
-    documents: dict[str, list[Document]] = {"train": [], "test": []}
+    documents: dict[str, list[dict[str, object]]] = {"train": [], "test": []}
     for docstring in docstrings:
         id = f"{docstring.module}.{docstring.name}".rstrip(".")
         times[id] = times.get(id, 0) + 1  # a name may be defined twice, under `if` and `else`
         unique = id if times[id] == 1 else f"{id}#{times[id]}"
-        document = Document(unique, docstring.text, sorted(docstring.labels), group=docstring.module)
-        documents[_split_of(docstring.module)].append(document)
+        fields = {"id": unique, "text": docstring.text, "labels": sorted(docstring.labels), "group": docstring.module}
+        documents[_split_of(docstring.module)].append(fields)
     labels = sorted(set().union(*(docstring.labels for docstring in docstrings)))
     for split in documents:
-        write_jsonl(folder / f"{split}.jsonl", documents[split])
+        write_json_objects(folder / f"{split}.jsonl", documents[split])
     write_concepts(folder / LABELS, map(_concept, labels))
     digest = hashlib.sha256()
     for name in ("train.jsonl", "test.jsonl", LABELS):

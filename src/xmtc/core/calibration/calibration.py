@@ -21,7 +21,7 @@ from xmtc.core.calibration.curves import Curve, CurveMethod, fit_curve, restore_
 from xmtc.core.calibration.thresholds import Thresholds
 from xmtc.core.errors import ConfigError, DataError, nearest
 from xmtc.core.labels import LabelSet
-from xmtc.core.metrics import ALL_BINS, UNSEEN, find_bins, find_right
+from xmtc.core.metrics import ALL_BINS, BINS, UNSEEN, find_bins, find_right
 from xmtc.core.ranking import Ranking
 
 DEPTH = 20  # labels of each document that a calibration is learnt from
@@ -70,10 +70,11 @@ class Calibration:
         """Rebuild a calibration from what `to_json` gave; raise ValueError, KeyError or TypeError for anything else."""
         raw: dict[str, Any] = json.loads(text)
         raw["curves"] = {name: restore_curve(curve) for name, curve in raw["curves"].items()}
-        if not {POOLED} <= raw["curves"].keys() <= {POOLED, *BINS} or raw["method"] not in get_args(CurveMethod):
+        if not {POOLED} <= raw["curves"].keys() <= {POOLED, *ALL_BINS} or raw["method"] not in get_args(CurveMethod):
             raise ValueError(f"curves of {', '.join(raw['curves'])[:99]} by {raw['method']!r}")
         for counts in (raw["pairs"], raw["right"]):
-            if counts.keys() != set(BINS) or not all(type(n) is int and n >= 0 for n in counts.values()):
+            binned = set(BINS) <= counts.keys() <= set(ALL_BINS)
+            if not binned or not all(type(n) is int and n >= 0 for n in counts.values()):
                 raise ValueError("pairs and right count the labels of each bin")
         if not isinstance(raw["source"], str) or type(raw["n_documents"]) is not int or raw["n_documents"] < 0:
             raise ValueError("source is a text, and n_documents a number")

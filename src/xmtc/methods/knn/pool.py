@@ -159,9 +159,7 @@ class Pool:
                 out.arrays(prefix + name, store.arrays())
 
     @classmethod
-    def load(
-        cls, reader: FolderReader, share: float, widths: tuple[int | None, int | None], prefix: str = ""
-    ) -> Pool:
+    def load(cls, reader: FolderReader, share: float, widths: tuple[int | None, int | None], prefix: str = "") -> Pool:
         """Rebuild what `save` wrote, mapped into memory; widths: those of a query's sparse and dense vectors."""
         found = zip(("sparse", "dense"), widths, strict=True)
         sparse, dense = (
