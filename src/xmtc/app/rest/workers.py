@@ -51,9 +51,16 @@ def serve_with_workers(
     with logging_to_stderr(), tempfile.TemporaryDirectory(prefix="xmtc-serve-") as folder:
         create_table(Path(folder) / _RATES)
         parent = _Parent(settings, listener, Path(folder))
-        asyncio.run(parent.run(hang_up, started))
+        try:
+            asyncio.run(parent.run(hang_up, started))
+        except _EndedError:
+            raise KeyboardInterrupt from None
         if parent.forced:
             raise KeyboardInterrupt
+
+
+class _EndedError(Exception):
+    """A signal came while a worker loaded its models."""
 
 
 @dataclass(frozen=True)
@@ -91,13 +98,15 @@ class _Parent:
     async def _launch(self, number: int) -> _Worker:
         """Start a worker and wait until its models are loaded; raise if they cannot be."""
         worker, reports = await self._start(number)
-        line = await reports.readline()
+        line = b""
+        with suppress(ConnectionError):  # it died before it read what we sent
+            line = await reports.readline()
         if line and not (failure := json.loads(line)["failure"]):
             self._ready.add(number)
             return worker
         code = await self._bury(worker)
         if self._ending.is_set():
-            raise KeyboardInterrupt
+            raise _EndedError
         if line:
             raise ModelError(failure)
         killed = "; is there memory for so many workers?" if code == -9 else ""
@@ -142,7 +151,7 @@ class _Parent:
                 except ModelError as error:
                     pause = min(_LONGEST_PAUSE, 2 * max(pause, _PAUSE))
                     _log.error("error: worker %d is not replaced, next try in %.0f s: %s", number, pause, error)
-                except KeyboardInterrupt:  # all shall end, and it was not ready yet
+                except _EndedError:
                     return
             else:
                 return
