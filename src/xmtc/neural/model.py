@@ -83,8 +83,11 @@ class NeuralModel(DisplayedModel, Generic[N]):
 
 
 def load_weights(network: nn.Module, reader: FolderReader, name: str = "network") -> None:
-    """Put the saved weights into a network of the same shape, ready to rank."""
-    network.load_state_dict(load_file(reader.folder / f"{name}.safetensors"))
+    """Put the saved weights into a network of the same shape, ready to rank.
+
+    Weights are mapped, not copied: processes that serve the same folder share their pages.
+    """
+    network.load_state_dict(load_file(reader.folder / f"{name}.safetensors"), assign=True)
     network.eval()
 
 

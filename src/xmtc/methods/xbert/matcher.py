@@ -270,5 +270,5 @@ def load_network(
         n_words, width = weights["body.words.weight"].shape
         body = Xttention(n_words, width, xttention)
     network = ClusterMatcher(body, n_clusters, match)
-    network.load_state_dict(weights)
+    network.load_state_dict(weights, assign=True)  # mapped, as `load_weights` does
     return network.eval()
