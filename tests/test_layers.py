@@ -41,7 +41,7 @@ BY_NAME = {
     "xmtc.app.cli.commands": "errors of the command-line library",
     "xmtc.app.cli.entry": "standard streams",
     "xmtc.app.rest.middleware": "the web framework's route",
-    "xmtc.app.rest.server": "signals that not every system has",
+    "xmtc.app.hang_up": "a signal that not every system has",
     "xmtc.core.calibration.thresholds": "precision, recall or f1, as the user wrote it",
     "xmtc.core.lazy": "a package's names, imported when they are first asked for",
     "xmtc.core.revision": "fields of a label set",

@@ -121,7 +121,8 @@ def restore_network(
             if not (given.isfinite().all() if own.is_floating_point() else torch.equal(given.to(own.dtype), own)):
                 # whole numbers follow from the labels' clusters, which were checked
                 raise ValueError(f"{key} holds NaN, infinity, or other clusters than the labels have")
-        network.load_state_dict(weights)
+            weights[key] = given.to(own.dtype)  # itself, where the types are the same
+        network.load_state_dict(weights, assign=True)  # mapped: processes that serve the same folder share their pages
     except (SafetensorError, ValueError, RuntimeError, KeyError, TypeError, OSError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
         raise ModelError(

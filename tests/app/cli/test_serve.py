@@ -101,7 +101,8 @@ def test_too_much_is_refused_and_then_taken_again(server: Served) -> None:
 def test_clients_that_are_killed_cost_the_others_nothing(server: Served) -> None:
     expected = post(server, LIGHT).json()
     body = b'{"texts": ["' + WORDS.encode() * 1000 + b'"]}'
-    head = f"POST {SUGGEST} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\nContent-Type: application/json\r\n"
+    headers = "Host: localhost\r\nAuthorization: Bearer secret\r\nContent-Type: application/json\r\n"
+    head = f"POST {SUGGEST} HTTP/1.1\r\n{headers}"
     stop = threading.Event()
 
     def kill_clients() -> None:

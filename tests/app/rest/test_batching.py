@@ -19,6 +19,7 @@ from xmtc.app.rest.batching import Batcher, CallerGoneError, QueueFullError
 class Word:
     text: str
     size: int = 1
+    characters: int = 1
     abandoned: bool = False
 
     def __len__(self) -> int:
@@ -154,3 +155,25 @@ def test_batches_are_not_larger_than_their_limit() -> None:
     batcher = Batcher("test", echo, queue=1000)
     asyncio.run(main())
     assert echo.batches == [["first"], ["0", "1"], ["2", "3"], ["4"]]
+
+
+def test_a_small_job_waits_for_one_batch_of_large_ones_at_most() -> None:
+    async def main() -> None:
+        first = asyncio.ensure_future(submit(batcher, Word("first", characters=9_000_000)))
+        await asyncio.to_thread(echo.started.wait)
+        large = [asyncio.ensure_future(submit(batcher, Word(f"L{i}", size=5, characters=9_000_000))) for i in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(QueueFullError):
+            await submit(batcher, Word("one too many", size=5, characters=9_000_000))
+        small = [asyncio.ensure_future(submit(batcher, Word(text, size=5))) for text in "ab"]
+        await asyncio.sleep(0)
+        assert batcher.texts == 21
+        echo.go.set()
+        await asyncio.gather(first, *large, *small)
+
+    echo = Echo()
+    counted: list[int] = []
+    batcher = Batcher("test", echo, queue=11, count=counted.append)
+    asyncio.run(main())
+    assert echo.batches == [["first"], ["a", "b"], ["L0"], ["L1"]]
+    assert sum(counted) == batcher.texts == 0

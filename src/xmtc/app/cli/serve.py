@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from xmtc.app.cli.options import check_path
+from xmtc.app.hang_up import HangUp
 from xmtc.core.errors import ConfigError
 
 _PACKAGES = {"fastapi", "starlette", "uvicorn", "prometheus_client", "python_multipart"}
@@ -45,6 +46,25 @@ def serve(
     timeout: Annotated[
         float, typer.Option("--timeout", min=0.1, max=3600, help="Seconds a request may take; then it gets a 504.")
     ] = 30.0,
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, max=256, help="Processes that share the port; one per core is best.")
+    ] = 1,
+    connections: Annotated[
+        int,
+        typer.Option("--connections", min=1, help="Connections at a time; then idle ones are closed."),
+    ] = 1000,
+    rate: Annotated[
+        float | None,
+        typer.Option("--rate", min=0.01, metavar="N", help="Requests per second of one client address; then a 429."),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-host",
+            metavar="NAME",
+            help="Name that this server goes by, such as a proxy's; others are refused, as always on 127.0.0.1.",
+        ),
+    ] = None,
 ) -> None:
     """Answer HTTP requests with models, and show a page to try them on.
 
@@ -52,26 +72,40 @@ def serve(
     """
     folders = _folders(models or [], name or [])
     token = _token(token_file)
-    try:
-        from xmtc.app.rest import open_socket, serve_models
-    except ModuleNotFoundError as error:
-        if error.name not in _PACKAGES:
-            raise
-        raise ConfigError(f"the server needs {error.name}; install it with: pip install 'xmtc[serve]'") from None
+    with HangUp() as hang_up:  # from now on: what is imported below takes a second
+        os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)  # workers have a folder of their own
+        try:
+            from xmtc.app.rest import ServerSettings, open_socket, serve_models, serve_with_workers
+        except ModuleNotFoundError as error:
+            if error.name not in _PACKAGES:
+                raise
+            raise ConfigError(f"the server needs {error.name}; install it with: pip install 'xmtc[serve]'") from None
 
-    with open_socket(host, port) as listener:
-        address, port, *_ = listener.getsockname()
-        if token is None and not _is_local(address):
-            _say(f"warning: whoever reaches {host} may use this server; set a token with --token-file or ${_TOKEN}")
-        serve_models(
-            folders,
-            listener,
-            token=token,
-            queue=queue,
-            timeout=timeout,
-            started=lambda: _say(f"serving {', '.join(folders)} at {_address(host, port)} (Ctrl-C stops)"),
-        )
-        _say("stopped")
+        if workers > 1 and sys.platform == "win32":
+            _say("warning: on Windows processes do not share a port; one worker serves")
+            workers = 1
+        with open_socket(host, port) as listener:
+            address, port, *_ = listener.getsockname()
+            local = _is_local(address)
+            if token is None and not local:
+                _say(f"warning: whoever reaches {host} may use this server; set a token with --token-file or ${_TOKEN}")
+            settings = ServerSettings(
+                folders=folders,
+                token=token,
+                hosts=_names(host, allow_host or []) if local or allow_host else None,
+                queue=queue,
+                timeout=timeout,
+                connections=connections,
+                rate=rate,
+                workers=workers,
+            )
+            (serve_models if workers == 1 else serve_with_workers)(
+                settings,
+                listener,
+                hang_up=hang_up,
+                started=lambda: _say(f"serving {', '.join(folders)} at {_address(host, port)} (Ctrl-C stops)"),
+            )
+            _say("stopped")
 
 
 def _folders(models: Sequence[str], named: Sequence[str]) -> dict[str, Path]:
@@ -119,6 +153,11 @@ def _token(path: str | None) -> str | None:
     if not token.isprintable() or " " in token or not token:
         raise ConfigError(f"{where} holds no token; a token is one word, such as `openssl rand -hex 32` prints")
     return token
+
+
+def _names(host: str, allowed: Sequence[str]) -> list[str]:
+    """Names that clients may call this server by, besides addresses and localhost, which are always right."""
+    return [*allowed, *([] if host == "localhost" or host in allowed else [host])]
 
 
 def _is_local(address: str) -> bool:

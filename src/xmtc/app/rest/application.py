@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Any
 
 from fastapi import APIRouter, FastAPI, Query, Request, Response
@@ -11,11 +12,13 @@ from xmtc import __version__
 from xmtc.app.rest.annif import annif_router
 from xmtc.app.rest.answers import describe_label, to_bytes
 from xmtc.app.rest.batching import CallerGoneError
+from xmtc.app.rest.guard import Guard
 from xmtc.app.rest.metrics import Metrics
-from xmtc.app.rest.middleware import Middleware
+from xmtc.app.rest.middleware import MAX_HELD, Middleware
 from xmtc.app.rest.models import Models
 from xmtc.app.rest.pages import page_router
 from xmtc.app.rest.problems import install_problems, overloaded
+from xmtc.app.rest.rate import RateLimit
 from xmtc.app.rest.schemas import MAX_FOUND, FoundLabels, Health, ModelList, Problem, SuggestRequest, SuggestResponse
 from xmtc.app.rest.suggest import suggest_job
 from xmtc.app.rest.wire import client_gone, documented
@@ -27,8 +30,17 @@ _DESCRIPTION = (
 )
 
 
-def build_application(models: Models, metrics: Metrics, token: str | None, timeout: float) -> Middleware:
-    """Return the application with its middleware."""
+def build_application(
+    models: Models,
+    metrics: Metrics,
+    token: str | None,
+    timeout: float,
+    *,
+    hosts: Collection[str] | None = None,
+    rate: RateLimit | None = None,
+    room: int = MAX_HELD,
+) -> Middleware:
+    """Return the application with its middleware; `Guard` and `Middleware` say what the limits mean."""
     # no pages of FastAPI's own: they load scripts from elsewhere
     app = FastAPI(
         title="xmtc",
@@ -36,6 +48,7 @@ def build_application(models: Models, metrics: Metrics, token: str | None, timeo
         description=_DESCRIPTION,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # such a redirect goes to the host that the request names, which may be another's
         strict_content_type=False,  # a body without Content-Type is read as JSON, so that errors name its fields
     )
     install_problems(app)
@@ -46,7 +59,7 @@ def build_application(models: Models, metrics: Metrics, token: str | None, timeo
     app.include_router(page_router())
     names = [loaded.name for loaded in models.all()]
     app.openapi = lambda: _openapi(app, names, token is not None)  # type: ignore[method-assign]
-    return Middleware(app, token, timeout, metrics)
+    return Middleware(app, Guard(token, hosts, rate), timeout, room, metrics)
 
 
 def _model_router(models: Models) -> APIRouter:

@@ -1,8 +1,9 @@
 """Micro-batches: requests for one model are gathered and answered together, in one thread.
 
 Requests enter on the event loop's side, and each gets its own answer there; the model works in a thread of its own,
-so that the loop never waits for it. The queue is bounded: what does not fit is refused at once, not kept waiting.
-Knows neither models nor HTTP.
+so that the loop never waits for it. The queue is bounded: what does not fit is refused at once, not kept waiting. Small
+jobs and large ones wait in two lines that are served in turn, so that a small one waits for at most one batch of large
+ones, however many there are. Knows neither models nor HTTP.
 """
 
 from __future__ import annotations
@@ -14,19 +15,26 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any, Generic, Protocol, TypeVar
 
 _GATHER = 0.003  # seconds to wait for company, when the last batch had some
 _BATCH = 256  # texts ranked together, at most
+_SMALL = 32_000  # characters of a small job: some milliseconds' work
+_LARGE_BATCH = 2_000_000  # characters of large jobs ranked together, at most; a single job may have more
 _LONGEST_WAIT = 60  # seconds that a refused client is told to wait, at most
 
 
 class Job(Protocol):
-    """A request: how many texts it holds, and whether anybody still waits for its answer."""
+    """A request: how many texts and characters it holds, and whether anybody still waits for its answer."""
 
     abandoned: bool
 
     def __len__(self) -> int: ...
+
+    @property
+    def characters(self) -> int:
+        """How long all texts are together."""
 
 
 JobT = TypeVar("JobT", bound=Job)
@@ -49,15 +57,18 @@ class Batcher(Generic[JobT]):
     """Gathers jobs and answers them in one thread.
 
     answer: called in that thread with the jobs of a batch; gives each job's answer as soon as it has it. queue: texts
-    that may wait or be worked on; a single job is always taken when nothing else is there.
+    of small jobs, and as many of large ones, that may wait or be worked on; a job is always taken when nothing else of
+    its line is there. count: called with every change of that number.
     """
 
-    def __init__(self, name: str, answer: Answer[JobT], queue: int) -> None:
+    def __init__(self, name: str, answer: Answer[JobT], queue: int, count: Callable[[int], None] | None = None) -> None:
         self._answer = answer
         self._queue = queue
-        self._jobs: deque[JobT] = deque()
+        self._count = count
+        self._lines: tuple[deque[JobT], deque[JobT]] = (deque(), deque())  # of small jobs, of large ones
         self._futures: dict[int, asyncio.Future[bytes]] = {}  # id of a job → where its answer goes
-        self._texts = 0  # waiting or being worked on
+        self._texts = [0, 0]  # of each line, waiting or being worked on
+        self._turn = 0  # the line that is served next, if anybody waits there
         self._rate = 0.0  # texts a second, lately
         self._closed = False
         self._changed = threading.Condition()
@@ -67,7 +78,7 @@ class Batcher(Generic[JobT]):
     @property
     def texts(self) -> int:
         """Texts waiting or being worked on."""
-        return self._texts
+        return sum(self._texts)
 
     @property
     def alive(self) -> bool:
@@ -106,12 +117,13 @@ class Batcher(Generic[JobT]):
         with self._changed:
             if self._closed:
                 raise QueueFullError(1)
-            if self._texts and self._texts + len(job) > self._queue:
+            line = _line(job)
+            if self._texts[line] and self._texts[line] + len(job) > self._queue:
                 raise QueueFullError(self._seconds())
             future: asyncio.Future[bytes] = loop.create_future()
             self._futures[id(job)] = future
-            self._jobs.append(job)
-            self._texts += len(job)
+            self._lines[line].append(job)
+            self._add(job, 1)
             self._changed.notify_all()
         return future
 
@@ -120,12 +132,17 @@ class Batcher(Generic[JobT]):
             job.abandoned = True
             del self._futures[id(job)]
             with suppress(ValueError):  # it is being worked on, or answered
-                self._jobs.remove(job)
-                self._texts -= len(job)
+                self._lines[_line(job)].remove(job)
+                self._add(job, -1)
 
     def _seconds(self) -> int:
         """When the queue will be empty, at the present rate."""
-        return min(_LONGEST_WAIT, max(1, math.ceil(self._texts / self._rate))) if self._rate else 1
+        return min(_LONGEST_WAIT, max(1, math.ceil(self.texts / self._rate))) if self._rate else 1
+
+    def _add(self, job: JobT, sign: int) -> None:
+        self._texts[_line(job)] += sign * len(job)
+        if self._count is not None:
+            self._count(sign * len(job))
 
     def _work(self) -> None:
         company = False
@@ -142,33 +159,48 @@ class Batcher(Generic[JobT]):
                     self._deliver(job, error)
                 unanswered.clear()
             with self._changed:
-                self._texts -= sum(map(len, unanswered))  # whom nobody waited for
+                for job in unanswered:  # whom nobody waited for
+                    self._add(job, -1)
                 rate = sum(map(len, batch)) / max(time.monotonic() - started, 1e-6)
                 self._rate = rate if not self._rate else 0.8 * self._rate + 0.2 * rate
 
     def _take(self, gather: bool) -> list[JobT]:
         """Wait for jobs and return those of the next batch; none once all is closed and done."""
-        batch: list[JobT] = []
-        n_texts = 0
         with self._changed:
-            self._changed.wait_for(lambda: self._jobs or self._closed)
+            self._changed.wait_for(lambda: any(self._lines) or self._closed)
             if gather:
-                self._changed.wait_for(lambda: sum(map(len, self._jobs)) >= _BATCH or self._closed, _GATHER)
-                self._changed.wait_for(lambda: self._jobs or self._closed)  # the only one may have left meanwhile
-            while self._jobs and (not batch or n_texts + len(self._jobs[0]) <= _BATCH):
-                batch.append(self._jobs.popleft())
-                n_texts += len(batch[-1])
-        return batch
+                self._changed.wait_for(lambda: sum(map(len, chain(*self._lines))) >= _BATCH or self._closed, _GATHER)
+                self._changed.wait_for(lambda: any(self._lines) or self._closed)  # the only one may have left meanwhile
+            line = self._turn if self._lines[self._turn] else 1 - self._turn
+            self._turn = 1 - line
+            return _first_of(self._lines[line])
 
     def _deliver(self, job: JobT, answer: bytes | Exception) -> None:
         with self._changed:
-            self._texts -= len(job)  # before its caller hears: there is room for its next request
+            self._add(job, -1)  # before its caller hears: there is room for its next request
             future = self._futures.get(id(job))
             if future is None:
                 return
             loop = future.get_loop()
         with suppress(RuntimeError):  # the loop is closed: the server was made to stop at once
             loop.call_soon_threadsafe(_resolve, future, answer)
+
+
+def _line(job: Job) -> int:
+    return int(job.characters > _SMALL)
+
+
+def _first_of(line: deque[JobT]) -> list[JobT]:
+    """Take the next jobs of a line out of it: as many as are ranked together."""
+    batch: list[JobT] = []
+    n_texts = n_characters = 0
+    while line:
+        n_texts += len(line[0])
+        n_characters += line[0].characters
+        if batch and (n_texts > _BATCH or n_characters > _LARGE_BATCH):
+            break
+        batch.append(line.popleft())
+    return batch
 
 
 def _resolve(future: asyncio.Future[bytes], answer: bytes | Exception) -> None:

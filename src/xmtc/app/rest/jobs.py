@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from xmtc.app.rest.answers import Kept, Limits, keep
@@ -38,6 +39,11 @@ class SuggestJob:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    @cached_property
+    def characters(self) -> int:
+        """How long all texts are together."""
+        return sum(map(len, self.texts))
 
 
 def answer_jobs(

@@ -1,42 +1,40 @@
 """Middleware: what every request passes before the application sees it.
 
-Checks the token, reads the body within its limits of size and time, counts and times the answer, and adds the headers
-that protect browsers. Knows no route.
+Lets the guard check its head, reads the body within its limits of size and time, counts and times the answer, and adds
+the headers that protect browsers. Knows no route.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hmac
 import time
 from collections.abc import Iterable
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from xmtc.app.rest.guard import Guard, header
 from xmtc.app.rest.metrics import Metrics
 from xmtc.app.rest.problems import ProblemError, overloaded
+from xmtc.app.rest.wire import protect
 
 MAX_BODY = 16 * 1024 * 1024
-_MAX_HELD = 16 * MAX_BODY  # bytes of all bodies in memory
+MAX_HELD = 16 * MAX_BODY  # bytes of all bodies in memory
+_SMALL = 64 * 1024  # bytes of a body that finds room even where large ones have taken all of theirs
+_FOR_SMALL = 1 / 16  # of the memory
 _DRAINED = 4 * MAX_BODY  # bytes of a refused body that are read, so that its sender comes to read the answer
 _DRAIN_SECONDS = 5
-_OPEN = ("/", "/healthz", "/readyz")  # need no token; nor has the page, which asks for it, any secret
-_OPEN_FOLDER = "/static/"
-_HEADERS = (
-    (b"content-security-policy", b"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-)
 
 
 class Middleware:
     """ASGI middleware around the whole application."""
 
-    def __init__(self, app: ASGIApp, token: str | None, timeout: float, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, guard: Guard, timeout: float, room: int, metrics: Metrics) -> None:
+        """Serve `app`; timeout: seconds that a body may take to come; room: bytes of all bodies in memory."""
         self._app = app
-        self._token = None if token is None else token.encode("utf-8")
+        self._guard = guard
         self._timeout = timeout
+        self._room = room
         self._metrics = metrics
         self._held = 0
         self.stopping = False  # the server takes no new connections, and ends those it has with their next answer
@@ -67,17 +65,18 @@ class Middleware:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = _Body(scope, receive)
         try:
-            self._check_token(scope)
-            if body.declared > MAX_BODY:
-                raise _too_large()
-            await self._read(body)
-            if not body.gone:
-                await self._app(scope, body.replay, send)
+            try:
+                self._guard.check(scope)
+                if body.declared > MAX_BODY:
+                    raise _too_large()
+                await self._read(body)
+                if not body.gone:
+                    await self._app(scope, body.replay, send)
+            finally:
+                self._held -= body.forget()
         except ProblemError as refused:
             await body.drain()
             await refused.response()(scope, receive, send)
-        finally:
-            self._held -= len(body.content)
 
     async def _read(self, body: _Body) -> None:
         """Read a body to its end, unless it is too large or too slow, or all bodies together are."""
@@ -88,26 +87,16 @@ class Middleware:
             except TimeoutError:
                 body.more = False  # nobody waits for the rest
                 raise ProblemError(408, f"the body did not come within {self._timeout:g} s; send it faster") from None
-            if len(body.content) + len(part) > MAX_BODY:
+            size = body.size + len(part)
+            if size > MAX_BODY:
                 raise _too_large()
-            if self._held + len(part) > _MAX_HELD:
+            if self._held + len(part) > self._room * (1 if size <= _SMALL else 1 - _FOR_SMALL):
                 raise overloaded("the server holds as many requests as it can", 1)
-            body.content += part
+            body.keep(part)
             self._held += len(part)
 
     def _with_ours(self, headers: Iterable[Any]) -> list[Any]:
-        return [*headers, *_HEADERS, *([(b"connection", b"close")] if self.stopping else [])]
-
-    def _check_token(self, scope: Scope) -> None:
-        path: str = scope["path"]
-        if self._token is None or path in _OPEN or path.startswith(_OPEN_FOLDER):
-            return
-        kind, _, given = _header(scope, b"authorization").partition(b" ")
-        if kind.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self._token):
-            what = "the token is wrong" if kind else "a token is needed"
-            raise ProblemError(
-                401, f"{what}; send the header Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"}
-            )
+        return [*protect(headers), *([(b"connection", b"close")] if self.stopping else [])]
 
 
 def _too_large() -> ProblemError:
@@ -118,14 +107,26 @@ class _Body:
     """A request's body: what was read of it, and whether there is more."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
-        length = _header(scope, b"content-length")
+        length = header(scope, b"content-length")
         self.declared = int(length) if length.isdigit() and len(length) < 20 else 0
-        self.more = bool(self.declared or _header(scope, b"transfer-encoding"))
-        self.content = bytearray()
+        self.more = bool(self.declared or header(scope, b"transfer-encoding"))
+        self.size = 0  # bytes that are kept
         self.gone = False  # the client
-        self._waits = bool(_header(scope, b"expect"))  # for being asked, before it sends
+        self._content = bytearray()  # not a list of parts: a client may send byte by byte
+        self._waits = bool(header(scope, b"expect"))  # for being asked, before it sends
         self._receive = receive
         self._given = False
+
+    def keep(self, part: bytes) -> None:
+        """Keep what `part` returned."""
+        self._content += part
+        self.size += len(part)
+
+    def forget(self) -> int:
+        """Let go of what was kept; return how many bytes that were."""
+        size, self.size = self.size, 0
+        self._content = bytearray()
+        return size
 
     async def part(self) -> bytes:
         """Return what came next."""
@@ -150,11 +151,9 @@ class _Body:
         if self._given:
             return await self._receive()
         self._given = True
-        return {"type": "http.request", "body": bytes(self.content), "more_body": False}
-
-
-def _header(scope: Scope, name: bytes) -> bytes:
-    return next((value for key, value in scope["headers"] if key == name), b"")
+        whole = bytes(self._content)
+        self._content = bytearray()  # it is held once, and counted until the answer is sent
+        return {"type": "http.request", "body": whole, "more_body": False}
 
 
 def _method(scope: Scope) -> str:

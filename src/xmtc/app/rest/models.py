@@ -44,7 +44,9 @@ class LoadedModel:
         first = suggest(self.model, ["warm up"], 1)  # kernels are compiled or read from their cache now
         self.calibrated = first.probabilities is not None
         self.hierarchy = any(self.labels.parents)
-        self.batcher: Batcher[SuggestJob] = Batcher(name, partial(answer_jobs, name, self.model, metrics), queue)
+        self.batcher: Batcher[SuggestJob] = Batcher(
+            name, partial(answer_jobs, name, self.model, metrics), queue, count=metrics.waiting.labels(name).inc
+        )
 
     def describe(self) -> dict[str, object]:
         """Return what GET /v1/models says of it."""
@@ -139,7 +141,6 @@ class Models:
     def _put(self, loaded: LoadedModel) -> None:
         self._loaded[loaded.name] = loaded
         self._metrics.labels.labels(loaded.name).set(loaded.n_ranked)
-        self._metrics.waiting.labels(loaded.name).set_function(lambda: loaded.batcher.texts)
 
 
 def _stamp(folder: Path) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
 
 MAX_TEXTS = 256  # texts a request
 MAX_CHARACTERS = 500_000  # characters a text
@@ -17,6 +17,15 @@ MAX_EXPLAINED = 100  # labels of a request that are explained: each costs as muc
 MAX_STEERED = 1000  # labels in include or exclude
 MAX_FOUND = 100  # labels that one search returns
 
+
+def _number(value: object) -> object:
+    """Refuse what Python takes for a number and JSON does not: true is not 1, "5" is not 5."""
+    if isinstance(value, bool | str):
+        raise ValueError("input should be a number")
+    return value
+
+
+_STRICT = BeforeValidator(_number)
 Text = Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS)]
 LabelId = Annotated[str, Field(min_length=1, max_length=10_000)]
 LabelIds = Annotated[list[LabelId], Field(max_length=MAX_STEERED)]
@@ -38,11 +47,13 @@ class SuggestRequest(BaseModel):
     )
 
     texts: Annotated[list[Text], Field(min_length=1, max_length=MAX_TEXTS, description="The texts, none empty.")]
-    k: Annotated[int, Field(ge=1, le=MAX_K, description="Labels a text, at most.")] = 10
+    k: Annotated[int, Field(ge=1, le=MAX_K, description="Labels a text, at most."), _STRICT] = 10
     threshold: Annotated[
-        Probability | None, Field(description="Leave out labels of a lower probability; the model must be calibrated.")
+        Probability | None,
+        Field(description="Leave out labels of a lower probability; the model must be calibrated."),
+        _STRICT,
     ] = None
-    min_score: Annotated[Number | None, Field(description="Leave out labels of a lower score.")] = None
+    min_score: Annotated[Number | None, Field(description="Leave out labels of a lower score."), _STRICT] = None
     include: Annotated[
         LabelIds | None, Field(description="Give these labels (ids or names) and those below them only; [] is all.")
     ] = None
@@ -50,7 +61,7 @@ class SuggestRequest(BaseModel):
         LabelIds | None, Field(description="Never give these labels (ids or names) or those below them.")
     ] = None
     explain: Annotated[
-        bool | LabelIds,
+        StrictBool | LabelIds,
         Field(
             description="true: say of every returned label why it was given, of which there are then at most "
             f"{MAX_EXPLAINED} in an answer: k is limited so. Or the labels (ids or names) to explain, where they are "

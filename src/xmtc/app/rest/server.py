@@ -1,7 +1,7 @@
-"""The running server: a socket, uvicorn, and what signals do.
+"""One server process: a socket, uvicorn, and what it obeys.
 
 SIGTERM and SIGINT let it finish what it took, and end it; a second one ends it at once. SIGHUP reads changed model
-folders again.
+folders again. `workers.py` runs several such processes at one socket.
 """
 
 from __future__ import annotations
@@ -12,24 +12,29 @@ import logging
 import signal
 import socket
 import sys
-import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 
+from xmtc.app.hang_up import HangUp
 from xmtc.app.rest.application import build_application
+from xmtc.app.rest.connections import limited
 from xmtc.app.rest.metrics import Metrics
-from xmtc.app.rest.middleware import Middleware
+from xmtc.app.rest.middleware import MAX_HELD, Middleware
 from xmtc.app.rest.models import Models
+from xmtc.app.rest.rate import RateLimit
+from xmtc.app.rest.settings import ServerSettings
 from xmtc.core.errors import ConfigError
 
-_BACKLOG = 2048  # connections that wait to be taken
+BACKLOG = 2048  # connections that wait to be taken
 _KEEP_ALIVE = 30  # seconds that an idle connection stays open: longer than a proxy's pause between two requests
+_HEAD = 10.0  # seconds that a request's head may take
+_OTHER_FILES = 256  # descriptors besides connections: models, logs, libraries
 _LAST_WORDS = 0.3  # seconds
-_HANG_UP = getattr(signal, "SIGHUP", None)  # Windows has none
 
 
 def open_socket(host: str, port: int) -> socket.socket:
@@ -43,7 +48,7 @@ def open_socket(host: str, port: int) -> socket.socket:
         if sys.platform != "win32":
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
-        listener.listen(_BACKLOG)
+        listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
         raise ConfigError(_no_socket(error, host, port)) from None
@@ -51,34 +56,44 @@ def open_socket(host: str, port: int) -> socket.socket:
 
 
 def serve_models(
-    folders: Mapping[str, Path],
+    settings: ServerSettings, listener: socket.socket, *, hang_up: HangUp, started: Callable[[], None]
+) -> None:
+    """Load models and serve them in this process until a signal ends it; call `started` when all are loaded."""
+    with logging_to_stderr():
+        run_server(settings, listener, partial(_obey_signals, hang_up=hang_up), started)
+
+
+def run_server(
+    settings: ServerSettings,
     listener: socket.socket,
-    *,
-    token: str | None,
-    queue: int,
-    timeout: float,
+    obey: Callable[[Server], AbstractContextManager[None]],
     started: Callable[[], None],
+    *,
+    backlog: int = BACKLOG,
+    rate_table: Path | None = None,
 ) -> None:
-    """Load models and serve them at a socket until a signal ends it; call `started` when all are loaded.
+    """Load models and serve them until `obey` ends it.
 
-    folders: by the names that models are served by. queue: texts that may wait for one model. timeout: seconds that a
-    request may take.
+    obey: entered when the server begins; calls `end` and `start_reload` from the event loop's thread. backlog:
+    connections that are taken at once. rate_table: where several workers count requests together.
     """
-    with _logging_to_stderr(), _surviving_hang_up():
-        metrics = Metrics()
-        models = Models(folders, queue, timeout, metrics)
-        application = build_application(models, metrics, token, timeout)
-        started()
-        _run(application, listener, timeout, models.reload)
-        models.close()
-
-
-def _run(
-    application: Middleware, listener: socket.socket, timeout: float, reload: Callable[[], Coroutine[Any, Any, None]]
-) -> None:
+    metrics = Metrics()
+    models = Models(settings.folders, settings.share(settings.queue), settings.timeout, metrics)
+    application = build_application(
+        models,
+        metrics,
+        settings.token,
+        settings.timeout,
+        hosts=settings.hosts,
+        rate=None if settings.rate is None else RateLimit(settings.rate, rate_table),
+        room=settings.share(MAX_HELD),
+    )
     config = uvicorn.Config(
         application,
-        backlog=_BACKLOG,
+        http=limited(
+            _allowed_connections(settings.share(settings.connections)), min(_HEAD, settings.timeout), settings.timeout
+        ),
+        backlog=backlog,
         lifespan="off",
         ws="none",
         log_config=None,
@@ -86,19 +101,21 @@ def _run(
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=_KEEP_ALIVE,
-        timeout_graceful_shutdown=int(timeout) + 5,
+        timeout_graceful_shutdown=int(settings.timeout) + 5,
     )
-    server = _Server(config, application, reload)
+    server = Server(config, application, models.reload, obey)
+    started()
     server.run([listener])
     if server.force_exit:
         raise KeyboardInterrupt
+    models.close()
 
 
 @contextmanager
-def _logging_to_stderr() -> Iterator[None]:
+def logging_to_stderr(prefix: str = "") -> Iterator[None]:
     """Write what is worth a line to stderr, for as long as the server runs."""
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(message)s"))
+    handler.setFormatter(logging.Formatter(f"{prefix}%(message)s"))
     ours, theirs = logging.getLogger("xmtc.serve"), logging.getLogger("uvicorn")
     for logger, level in ((ours, logging.INFO), (theirs, logging.ERROR)):
         logger.addHandler(handler)
@@ -110,51 +127,38 @@ def _logging_to_stderr() -> Iterator[None]:
             logger.removeHandler(handler)
 
 
-@contextmanager
-def _surviving_hang_up() -> Iterator[None]:
-    """Ignore SIGHUP while the server is not there yet, or no more: it would end the process."""
-    if _HANG_UP is None or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(_HANG_UP, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(_HANG_UP, before)
+class Server(uvicorn.Server):
+    """uvicorn's server, which ends and reloads as ours does."""
 
-
-class _Server(uvicorn.Server):
     def __init__(
-        self, config: uvicorn.Config, application: Middleware, reload: Callable[[], Coroutine[Any, Any, None]]
+        self,
+        config: uvicorn.Config,
+        application: Middleware,
+        reload: Callable[[], Coroutine[Any, Any, None]],
+        obey: Callable[[Server], AbstractContextManager[None]],
     ) -> None:
         super().__init__(config)
         self._application = application
         self._reload = reload
+        self._obey = obey
         self._reloads: set[asyncio.Task[None]] = set()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle signals ourselves: uvicorn would raise them again after a good end."""
-        loop = asyncio.get_running_loop()
-
-        def hang_up(number: int, frame: object) -> None:
-            loop.call_soon_threadsafe(self._start_reload)
-
-        handlers: dict[int, Any] = {signal.SIGINT: self.handle_exit, signal.SIGTERM: self.handle_exit}
-        if _HANG_UP is not None:
-            handlers[_HANG_UP] = hang_up
-        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-        try:
+        """Obey whom we should: uvicorn would raise signals again after a good end."""
+        with self._obey(self):
             yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
-    def handle_exit(self, sig: int, frame: object) -> None:
-        """End well at the first signal, at once at the second."""
-        if self.should_exit:
-            self.force_exit = True
+    def end(self, at_once: bool = False) -> None:
+        """Take no new connection, and end when everything accepted is answered, or at once."""
+        self.force_exit = self.force_exit or at_once
         self.should_exit = True
+
+    def start_reload(self) -> None:
+        """Read changed model folders again, beside serving."""
+        task = asyncio.ensure_future(self._reload())
+        self._reloads.add(task)  # the loop itself keeps no task alive
+        task.add_done_callback(self._reloads.discard)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no new connection, then answer what comes in on those there are, and close them."""
@@ -164,10 +168,40 @@ class _Server(uvicorn.Server):
         await asyncio.sleep(_LAST_WORDS)  # requests that were sent already are on their way
         await super().shutdown(sockets)
 
-    def _start_reload(self) -> None:
-        task = asyncio.ensure_future(self._reload())
-        self._reloads.add(task)  # the loop itself keeps no task alive
-        task.add_done_callback(self._reloads.discard)
+
+@contextmanager
+def _obey_signals(server: Server, hang_up: HangUp) -> Iterator[None]:
+    """End well at the first signal, at once at the second; reload at SIGHUP, also at one that came while loading."""
+    loop = asyncio.get_running_loop()
+
+    def end(number: int, frame: object) -> None:
+        server.end(at_once=server.should_exit)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    hang_up.take(lambda: loop.call_soon_threadsafe(server.start_reload))
+    try:
+        yield
+    finally:
+        hang_up.take(None)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _allowed_connections(wanted: int) -> int:
+    """Raise the system's limit of open files as far as connections need it; return how many it then allows."""
+    if sys.platform == "win32":
+        return wanted
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted + _OTHER_FILES:
+        return wanted
+    limit = wanted + _OTHER_FILES if hard == resource.RLIM_INFINITY else min(hard, wanted + _OTHER_FILES)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    except (OSError, ValueError):
+        limit = soft
+    return max(1, min(wanted, limit - _OTHER_FILES))
 
 
 def _no_socket(error: OSError, host: str, port: int) -> str:

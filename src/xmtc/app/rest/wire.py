@@ -1,14 +1,28 @@
-"""What several routes need of HTTP: the problems they document, and how they notice that a client has left."""
+"""What all routes need of HTTP: headers for browsers, documented problems, how to notice that a client has left."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from fastapi import Request
 
 from xmtc.app.rest.problems import PROBLEM_JSON
 
+_CACHE = b"cache-control"
+_PROTECTION = (
+    (
+        b"content-security-policy",
+        b"default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-embedder-policy", b"require-corp"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+)
 _WHEN = {
     400: "Malformed.",
     401: "No token, or a wrong one.",
@@ -20,6 +34,13 @@ _WHEN = {
     503: "Too much to do; come back after Retry-After seconds.",
     504: "It took too long.",
 }
+
+
+def protect(headers: Iterable[Any]) -> list[Any]:
+    """Return an answer's headers with those that protect browsers; what says nothing of caches is kept in none."""
+    given = list(headers)
+    cached = any(name.lower() == _CACHE for name, _ in given)
+    return [*given, *_PROTECTION, *([] if cached else [(_CACHE, b"no-store")])]
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -1,0 +1,105 @@
+"""Requests that are refused by their head alone: ambiguous ones, those from other sites' pages, too many, no token.
+
+A page of another site can make a visitor's browser send requests to a server on the visitor's own machine. If it also
+lets its own name point to 127.0.0.1 (DNS rebinding), the browser lets it read the answers. Such requests carry the
+site's name in `Host`, or its address in `Origin`. Knows no route and reads no body.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import re
+from collections.abc import Collection
+
+from starlette.types import Scope
+
+from xmtc.app.rest.problems import ProblemError
+from xmtc.app.rest.rate import RateLimit
+
+_OPEN = ("/", "/healthz", "/readyz")  # need no token; nor has the page, which asks for it, any secret
+_OPEN_FOLDER = "/static/"
+
+
+class Guard:
+    """Checks the heads of requests.
+
+    hosts: names that the server goes by, besides IP addresses and localhost; pages at these names may use it. None
+    checks neither `Host` nor `Origin`.
+    """
+
+    def __init__(self, token: str | None, hosts: Collection[str] | None, rate: RateLimit | None) -> None:
+        self._token = None if token is None else token.encode("utf-8")
+        self._hosts = None if hosts is None else {host.lower().rstrip(".") for host in hosts}
+        self._rate = rate
+
+    def check(self, scope: Scope) -> None:
+        """Raise the answer to a request that must not pass."""
+        _check_framing(scope)
+        if self._hosts is not None:
+            _check_host(header(scope, b"host"), self._hosts)
+            _check_origin(header(scope, b"origin"), header(scope, b"host"), self._hosts)
+        path: str = scope["path"]
+        if path in _OPEN or path.startswith(_OPEN_FOLDER):
+            return
+        if self._rate is not None:
+            _check_rate(scope, self._rate)
+        if self._token is not None:
+            _check_token(header(scope, b"authorization"), self._token)
+
+
+def header(scope: Scope, name: bytes) -> bytes:
+    """Return the value of a header; empty if there is none."""
+    return next((value for key, value in scope["headers"] if key == name), b"")
+
+
+def _check_framing(scope: Scope) -> None:
+    """Refuse a body of two lengths: a proxy that believes the other one would see another request than we do."""
+    if header(scope, b"transfer-encoding") and header(scope, b"content-length"):
+        raise ProblemError(
+            400, "the request has both Content-Length and Transfer-Encoding; send one of them", {"Connection": "close"}
+        )
+
+
+def _check_host(host: bytes, known: Collection[str]) -> None:
+    """Refuse names that are not ours. An IP address cannot be rebound, and a browser never leaves the header out."""
+    name = _host_name(host.decode("latin-1"))
+    if host and not (name in known or _is_address(name) or name == "localhost" or name.endswith(".localhost")):
+        raise ProblemError(421, f"this server does not go by the name {name[:200]!r}; start it with --allow-host NAME")
+
+
+def _check_origin(origin: bytes, host: bytes, known: Collection[str]) -> None:
+    """Refuse requests that a page of another site made the browser send."""
+    if not origin or origin.lower() in (b"http://" + host.lower(), b"https://" + host.lower()):
+        return
+    found = re.fullmatch(r"https?://([^/:@\[\]]+)(:\d+)?", origin.decode("latin-1").lower())
+    if found is None or found[1].rstrip(".") not in known:
+        raise ProblemError(403, "pages of other sites may not use this server; start it with --allow-host NAME")
+
+
+def _check_rate(scope: Scope, rate: RateLimit) -> None:
+    client = scope.get("client")
+    if client and (seconds := rate.seconds_to_wait(client[0])):
+        detail = f"too many requests from your address; try again in {seconds} s"
+        raise ProblemError(429, detail, {"Retry-After": str(seconds)})
+
+
+def _check_token(authorization: bytes, token: bytes) -> None:
+    kind, _, given = authorization.partition(b" ")
+    if kind.lower() != b"bearer" or not hmac.compare_digest(given.strip(), token):
+        what = "the token is wrong" if kind else "a token is needed"
+        raise ProblemError(401, f"{what}; send the header Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+
+
+def _host_name(host: str) -> str:
+    """The name or address in the header, without its port."""
+    found = re.fullmatch(r"(?:\[([^\]]*)\]|([^:]*))(?::\d*)?", host.strip().lower())
+    return host if found is None else (found[1] or found[2] or "").rstrip(".")
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
