@@ -17,6 +17,7 @@ from xmtc.catalogue import (
     describe_recipes,
     list_methods,
     list_recipes,
+    load_frozen,
     open_method,
     read_recipe,
     read_settings,
@@ -52,6 +53,7 @@ __all__ = [
     "describe_recipes",
     "ensemble",
     "evaluate",
+    "export",
     "find_threshold",
     "list_methods",
     "list_recipes",
@@ -247,6 +249,8 @@ def load(folder: str | Path) -> Model:
         from xmtc.methods.ensemble import load as load_ensemble
 
         model = load_ensemble(reader, load)
+    elif reader.exported:
+        model = load_frozen(reader)
     elif reader.method in METHODS or reader.method in list_methods():
         model = open_method(reader.method).load(reader)
     else:
@@ -460,6 +464,47 @@ def update(
         progress.stage("saving")
         updated.save(out, overwrite=overwrite)
     return updated
+
+
+def export(
+    model: Model,
+    to: str = "onnx",
+    *,
+    int8: bool = False,
+    out: str | Path,
+    overwrite: bool = False,
+    progress: Progress = SILENT,
+) -> Model:
+    """Write a neural model as one that ranks without torch, by ONNX Runtime; return the exported model.
+
+    The new folder is a model like any other: it loads, ranks, serves, is calibrated and joins ensembles. int8: store
+    weights in 8 bits, which takes a quarter of the space and ranks about twice as fast; scores change a little. A
+    calibration carries over, but not with int8, since scores are others.
+    """
+    from xmtc.core.calibration import add_calibration, calibration_of, uncalibrated
+    from xmtc.core.exportable import Exportable
+    from xmtc.core.storage import write_folder
+
+    if to != "onnx":
+        raise ConfigError(f"a model is exported to 'onnx'; got {to!r}")
+    plain = uncalibrated(model)
+    name = plain.manifest.method
+    if name == _ENSEMBLE:
+        raise ModelError("an ensemble is not exported itself; export its neural members, then join them again")
+    if plain.manifest.details.format is not None:
+        raise ModelError("this model is exported already; export the model that it was made from")
+    method = open_method(name)
+    if not isinstance(method, Exportable):
+        raise ModelError(f"only neural models are exported; this one is of method {name!r}, and needs no torch")
+    with write_folder(out, overwrite=overwrite) as writer:
+        progress.stage("exporting")
+        method.export(plain, writer, int8=int8)
+    calibration = calibration_of(model)
+    if calibration is not None and not int8:
+        add_calibration(out, calibration)
+    elif calibration is not None:
+        progress.say("the exported model is not calibrated, since its scores are others; calibrate it again")
+    return load(out)
 
 
 def check_update(model: Model) -> Updatable[Any]:
