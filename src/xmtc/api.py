@@ -641,7 +641,7 @@ def _is_cheap(model: Model) -> bool:
     manifest = model.manifest
     if manifest.method == _ENSEMBLE and isinstance(model, Composed):
         return manifest.config["rule"] != LEARNED and all(map(_is_cheap, model.members))
-    return open_method(manifest.method).cheap
+    return manifest.details.format is None and open_method(manifest.method).cheap
 
 
 def _propensity(model: Model) -> Propensity:

@@ -19,6 +19,7 @@ from xmtc.core.storage import FolderReader
 
 ENTRY_POINTS = "xmtc.methods"  # group in which other packages name their methods
 METHODS = ("linear", "knn", "lightxml", "aplc", "mexml", "xbert", "treader")  # packages of methods/, imported when used
+_NEURAL = ("torch", "transformers", "accelerate")  # packages of the extra `neural`
 _LONGEST = 140  # characters of a line about a recipe, before its cost
 
 
@@ -117,7 +118,12 @@ def open_method(name: str) -> Method[Any]:
     """Return a method by its name; its package is imported now."""
     if name not in METHODS:
         return _open_outside(name)
-    method: Method[Any] = import_module(f"xmtc.methods.{name}").METHOD
+    try:
+        method: Method[Any] = import_module(f"xmtc.methods.{name}").METHOD
+    except ModuleNotFoundError as error:
+        if error.name not in _NEURAL:
+            raise
+        raise ConfigError(f"method {name!r} needs {error.name}; install it with: pip install 'xmtc[neural]'") from None
     return method
 
 

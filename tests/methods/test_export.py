@@ -41,13 +41,15 @@ CHOSEN = {
     "treader, words": merge(TREADER, {"head": {"pool": "flatten"}}),
     "treader": METHODS["treader (xlnet)"],
 }
-TEXTS = [*corpus().texts][:40] + ["", "never seen words", "TOPIC3WORD1 and topic3word2 " * 30]
+TEXTS = [*list(corpus().texts)[:40], "", "never seen words", "TOPIC3WORD1 and topic3word2 " * 30]
 
 
 @pytest.fixture(scope="module", params=CHOSEN)
 def trained(request, tmp_path_factory):
     """A model trained for three epochs, and its folder."""
-    config = briefly(CHOSEN[request.param])
+    config = merge(CHOSEN[request.param], {"train": {"epochs": 1 + (request.param == "treader")}})
+    if request.param == "treader":
+        config = merge(config, {"neighbours": {"renew": 1}})  # before the last epoch
     folder = tmp_path_factory.mktemp("model")
     build_tiny(config["encoder"]["name"], folder / "encoder", corpus().texts)
     with pytest.MonkeyPatch.context() as patch:
@@ -85,14 +87,18 @@ def test_saves_and_explains(trained):
     text = "Before, topic7word0 and TOPIC7WORD1; noise3 after."
     explanation, own = exported.explain(text, "L07"), model.explain(text, "L07")
     assert explanation.score == pytest.approx(own.score, abs=1e-4)
-    assert {text[start:end] for start, end, _ in explanation.spans} <= {*"Before topic7word0 and TOPIC7WORD1 noise3 after".split()}
+    assert {text[start:end] for start, end, _ in explanation.spans} <= {
+        *["Before", "topic7word0", "and", "TOPIC7WORD1", "noise3", "after"]
+    }
     if model.manifest.method == "mexml":  # attention needs no gradient
         np.testing.assert_allclose([w for *_, w in explanation.spans], [w for *_, w in own.spans], atol=1e-4)
     assert explanation.neighbours == own.neighbours or explanation.neighbours[0][0] == own.neighbours[0][0]
 
 
-def test_int8_keeps_the_scores_near(trained):
+def test_int8_keeps_the_scores_near(trained, request):
     model, folder = trained
+    if "," in request.node.callspec.id:
+        pytest.skip("one graph of each method is enough")
     exported = xmtc.export(model, int8=True, out=folder / "int8")
     assert exported.manifest.details.format == "onnx-int8"
     one, two = model.rank(TEXTS, 24), exported.rank(TEXTS, 24)
@@ -105,3 +111,105 @@ def test_int8_keeps_the_scores_near(trained):
     ]
     assert len(found) > 0.9 * (one.labels >= 0).sum()
     assert np.corrcoef(np.array(found).T)[0, 1] > 0.9
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """A folder with a calibrated LightXML model, the same exported in 8 bits, and a linear model."""
+    folder = tmp_path_factory.mktemp("exported")
+    build_tiny("bert", folder / "encoder", corpus().texts)
+    config = merge(briefly(CHOSEN["lightxml"]), {"encoder": {"name": str(folder / "encoder")}})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XMTC_CACHE", str(folder / "cache"))
+        model = xmtc.train(corpus(), "lightxml", config, dev=corpus(seed=1), out=folder / "torch")
+    xmtc.calibrate(model, corpus(seed=1), out=folder / "torch")
+    xmtc.export(xmtc.load(folder / "torch"), int8=True, out=folder / "int8")
+    xmtc.train(corpus(), "linear", {"tfidf": {"min_df": 1}}, out=folder / "linear")
+    return folder
+
+
+WITHOUT_TORCH = """
+import json
+from pathlib import Path
+import xmtc
+from xmtc.app.cli import main
+
+folder = Path(sys.argv[1])
+texts = json.loads(sys.argv[2])
+model = xmtc.load(folder / "int8")
+ranking = model.rank(texts, 5)
+corpus = xmtc.Corpus.from_lists(texts, [["L01"], ["L02", "L03"]] * (len(texts) // 2))
+calibrated = xmtc.calibrate(model, corpus, out=folder / "int8")
+joined = xmtc.ensemble([xmtc.load(folder / "int8"), xmtc.load(folder / "linear")], "rank", out=folder / "both")
+print(json.dumps({
+    "labels": ranking.labels.tolist(),
+    "scores": ranking.scores.tolist(),
+    "probable": calibrated.rank(texts, 1).probabilities is not None,
+    "joined": xmtc.load(folder / "both").rank(texts, 3).labels.shape,
+    "why": model.explain(texts[0], "L01").method,
+    "refused": main(["export", str(folder / "torch"), "--out", str(folder / "no")]),
+    "evaluated": main(["inspect", str(folder / "int8"), "--json"]),
+}))
+"""
+
+
+def test_an_exported_model_needs_no_torch(exported):
+    texts = TEXTS[:20]
+    done = subprocess.run(
+        [sys.executable, "-c", HIDE_TORCH + WITHOUT_TORCH, str(exported), json.dumps(texts)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    inspected, found = map(json.loads, done.stdout.splitlines())
+    here = xmtc.load(exported / "int8").rank(texts, 5)
+    assert found["labels"] == here.labels.tolist()
+    np.testing.assert_allclose(found["scores"], here.scores, rtol=1e-6)
+    assert found["probable"]
+    assert found["joined"] == [20, 3]
+    assert found["why"] == "lightxml, by occlusion"
+    assert inspected["details"]["format"] == "onnx-int8"
+    assert (found["refused"], found["evaluated"]) == (2, 0)
+    assert "method 'lightxml' needs torch; install it with: pip install 'xmtc[neural]'" in done.stderr
+
+
+def test_the_same_model_gives_the_same_bytes(exported, tmp_path):
+    model = xmtc.load(exported / "torch")
+    for name in ("one", "two"):
+        xmtc.export(model, int8=True, out=tmp_path / name)
+    files = FolderReader(tmp_path / "one").files
+    assert {"graph.onnx", "head.safetensors", "frozen.json", "encoder/tokenizer.json"} <= set(files)
+    for name in [*files, "model.json"]:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+
+
+def test_a_calibration_carries_over_unless_scores_change(exported, tmp_path):
+    model = xmtc.load(exported / "torch")
+    known, carried = calibration_of(model), calibration_of(xmtc.export(model, out=tmp_path / "fp32"))
+    assert known is not None
+    assert carried is not None
+    assert carried.to_json() == known.to_json()
+    assert calibration_of(xmtc.export(model, int8=True, out=tmp_path / "int8")) is None
+
+
+def test_what_cannot_be_exported(exported, tmp_path):
+    linear, int8 = xmtc.load(exported / "linear"), xmtc.load(exported / "int8")
+    with pytest.raises(ConfigError, match="a model is exported to 'onnx'; got 'tflite'"):
+        xmtc.export(linear, "tflite", out=tmp_path / "no")
+    with pytest.raises(ModelError, match="only neural models are exported; this one is of method 'linear'"):
+        xmtc.export(linear, out=tmp_path / "no")
+    with pytest.raises(ModelError, match="this model is exported already"):
+        xmtc.export(int8, out=tmp_path / "no")
+    with pytest.raises(ModelError, match="export its neural members, then join them again"):
+        xmtc.export(xmtc.ensemble([linear, int8], "rank"), out=tmp_path / "no")
+    assert not (tmp_path / "no").exists()
+
+
+def test_a_missing_package_is_named(exported, tmp_path, monkeypatch):
+    monkeypatch.setattr("xmtc.neural.freeze.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"exporting needs onnx and onnxruntime; .* pip install 'xmtc\[export\]'"):
+        xmtc.export(xmtc.load(exported / "torch"), out=tmp_path / "no")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(ConfigError, match=r"needs onnxruntime; install it with: pip install 'xmtc\[onnx\]'"):
+        xmtc.load(exported / "int8")

@@ -103,7 +103,9 @@ class FrozenAplc(FrozenNetwork):
             return np.asarray(narrow)
         centred = narrow - narrow.mean(axis=1, keepdims=True)
         spread = np.sqrt(np.square(centred).mean(axis=1, keepdims=True) + self.spec.epsilon)
-        return np.maximum(centred / spread * self.weights[f"norm.{band}"] + self.weights[f"shift.{band}"], 0)
+        return np.asarray(
+            np.maximum(centred / spread * self.weights[f"norm.{band}"] + self.weights[f"shift.{band}"], 0)
+        )
 
     def _logits(self, vectors: NDArray[np.float32], band: int, places: slice) -> NDArray[np.float32]:
         """Logits of the labels at some places of a band."""
