@@ -47,7 +47,8 @@ class ReadWithScope(nn.Module):
             order = (torch.arange(ids.shape[1], device=ids.device) + first) % ids.shape[1]
             states, mask = states.gather(1, order.unsqueeze(2).expand_as(states)), mask.gather(1, order)
         taught = None
-        if self.scope is not None and words is not None and shares is not None and empty is not None:
+        if self.scope is not None:
+            assert words is not None and shares is not None and reached is not None and empty is not None  # noqa: PT018
             m, width = self.scope.null.shape
             sums = shares @ F.embedding(words, self.encoder.embed_words().weight)
             sums = sums.view(-1, m, width) * self.scope.scale

@@ -92,7 +92,8 @@ class FrozenTaughtInputs(FrozenInputs):
         joined = (np.concatenate(entries).astype(np.int64), np.concatenate(weights), np.concatenate(votes))
         starts = np.cumsum([0, *map(len, entries)])
         plain = super().collate(rows, seen)
-        return FrozenTaughtBatch(*vars(plain).values(), *joined, starts, self.descriptions)
+        padded = (plain.rows, plain.ids, plain.mask, plain.window_starts)
+        return FrozenTaughtBatch(*padded, *joined, starts, self.descriptions)
 
 
 class FrozenTreader(FrozenNetwork):
