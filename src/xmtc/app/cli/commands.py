@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from xmtc.app.cli import (
     calibrate,
     data,
     demo,
+    doctor,
     ensemble,
     evaluate,
     explain,
@@ -28,10 +30,10 @@ from xmtc.app.cli import (
 from xmtc.app.cli.listings import ListingCommand
 from xmtc.core.errors import ConfigError, nearest
 
+_COMPLETE = "_XMTC_COMPLETE"  # set by what `xmtc --install-completion` puts into the shell's settings
 _UsageError: Any = typer.BadParameter.__base__  # typer gives it no public name
 
 app = typer.Typer(
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -55,6 +57,7 @@ _COMMANDS: _Commands = (
     ("recipes", recipes.recipes, "xmtc recipes"),
     ("serve", serve.serve, "xmtc serve model/ --port 8000"),
     ("warmup", warmup.warmup, "xmtc warmup"),
+    ("doctor", doctor.doctor, "xmtc doctor"),
 )
 _DATA_COMMANDS: _Commands = (
     ("pydocs", data.pydocs, "xmtc data pydocs --out pydocs/"),
@@ -72,6 +75,8 @@ app.add_typer(_data, name="data")
 def run(arguments: list[str]) -> None:
     """Run one command; a usage mistake is a ConfigError that suggests the nearest name."""
     command = typer.main.get_command(app)
+    if _COMPLETE in os.environ:  # the shell asks how a line may go on; typer answers and exits
+        command(arguments, prog_name="xmtc", complete_var=_COMPLETE)
     try:
         with command.make_context("xmtc", arguments or ["--help"]) as context:
             command.invoke(context)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from xmtc.app.cli.listings import complete_rules
 from xmtc.app.cli.options import Group, ModelFolders, Out, Overwrite, Seed, check_path, parse_latency, parse_numbers
 from xmtc.core.errors import ConfigError
 
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 def ensemble(
     models: ModelFolders,
     out: Out,
-    rule: Annotated[str, typer.Option("--rule", metavar="RULE", help="One of {rules}.")] = "mean",
+    rule: Annotated[
+        str, typer.Option("--rule", metavar="RULE", autocompletion=complete_rules, help="One of {rules}.")
+    ] = "mean",
     weights: Annotated[
         str | None, typer.Option("--weights", metavar="W,W,…", help="One number for each model; equal by default.")
     ] = None,
