@@ -29,7 +29,8 @@ MAY_IMPORT = {
     "api": {"core", "data", "methods", "catalogue", "presets"},
     "sklearn": {"core", "api"},
     "tuning": {"core", "api"},
-    "app": {"core", "data", "api", "tuning"},
+    "tracking": {"core"},
+    "app": {"core", "data", "api", "tuning", "tracking"},
     "__init__": {"core", "api"},
     "__main__": {"app"},
 }

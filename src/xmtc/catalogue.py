@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from xmtc.core.config import Settings, build, merge, read_toml
-from xmtc.core.errors import ConfigError, nearest
+from xmtc.core.errors import ConfigError, ModelError, nearest
 from xmtc.core.method import Method
+from xmtc.core.model import Model
+from xmtc.core.storage import FolderReader
 
 ENTRY_POINTS = "xmtc.methods"  # group in which other packages name their methods
 METHODS = (
@@ -26,6 +28,7 @@ METHODS = (
     "xbert",
     "treader",
 )  # packages of methods/, imported when used
+_NEURAL = ("torch", "transformers", "accelerate")  # packages of the extra `neural`
 _LONGEST = 140  # characters of a line about a recipe, before its cost
 
 
@@ -124,8 +127,21 @@ def open_method(name: str) -> Method[Any]:
     """Return a method by its name; its package is imported now."""
     if name not in METHODS:
         return _open_outside(name)
-    method: Method[Any] = import_module(f"xmtc.methods.{name}").METHOD
+    try:
+        method: Method[Any] = import_module(f"xmtc.methods.{name}").METHOD
+    except ModuleNotFoundError as error:
+        if error.name not in _NEURAL:
+            raise
+        raise ConfigError(f"method {name!r} needs {error.name}; install it with: pip install 'xmtc[neural]'") from None
     return method
+
+
+def load_frozen(reader: FolderReader) -> Model:
+    """Load an exported model; its method's package is imported now, without what training needs."""
+    if reader.method not in METHODS:
+        raise ModelError(f"{reader.folder} was exported by method {reader.method!r}, which this xmtc does not have")
+    model: Model = import_module(f"xmtc.methods.{reader.method}").load_frozen(reader)
+    return model
 
 
 def _open_outside(name: str) -> Method[Any]:

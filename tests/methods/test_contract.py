@@ -137,6 +137,7 @@ METHODS["match (encoder)"] = {"semantic": {"nearest": 3}, "encoder": KNN["encode
 
 # two linear members, one tree and three, joined by trees that learn from folds of the same documents
 METHODS["ensemble (learned)"] = {"tfidf": {"min_df": 1}, "cluster": {"size": 8}}
+METHODS["ensemble (cascade)"] = METHODS["ensemble (learned)"] | {"rule": "cascade"}
 
 
 def train(data, method, config, *, dev=None, seed=0, out=None):
@@ -145,8 +146,10 @@ def train(data, method, config, *, dev=None, seed=0, out=None):
         data = worded(data)
     if method != "ensemble":
         return xmtc.train(data, method, config, dev=dev, seed=seed, out=out)
-    members = [xmtc.train(data, "linear", merge(config, {"tree": {"trees": n}}), seed=seed) for n in (1, 3)]
-    return xmtc.ensemble(members, "learned", dev=data, tail=0.3, seed=seed, out=out)
+    rule = config.get("rule", "learned")
+    own = {name: value for name, value in config.items() if name != "rule"}
+    members = [xmtc.train(data, "linear", merge(own, {"tree": {"trees": n}}), seed=seed) for n in (1, 3)]
+    return xmtc.ensemble(members, rule, dev=data, tail=0.3 * (rule == "learned"), seed=seed, out=out)
 
 
 def corpus(n=64, n_labels=24, seed=0):

@@ -29,6 +29,12 @@ def leaderboard(model: Model) -> list[dict[str, Any]]:
     return found
 
 
+def cascade_report(model: Model) -> list[dict[str, Any]]:
+    """Return what a cascade reaches by the share of documents that its expensive model ranks; nothing for others."""
+    found: list[dict[str, Any]] = details_json(model).get("cascade", [])
+    return found
+
+
 def left_out(model: Model) -> list[str]:
     """Return the members that a preset left out, with reasons."""
     found: list[str] = details_json(model).get("left_out", [])

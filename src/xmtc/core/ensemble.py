@@ -29,9 +29,10 @@ from xmtc.core.parallel import blocks
 from xmtc.core.ranking import Ranking
 
 Rule = Literal["mean", "rank", "sigmoid", "softmax", "round-robin"]
-AnyRule = Rule | Literal["learned"]  # a learned ensemble needs more than rankings: `xmtc.methods.ensemble` has it
+AnyRule = Rule | Literal["learned", "cascade"]  # these two need more than rankings: `xmtc.methods.ensemble` has them
 LEARNED: Literal["learned"] = "learned"
-RULES: tuple[AnyRule, ...] = (*get_args(Rule), LEARNED)
+CASCADE: Literal["cascade"] = "cascade"
+RULES: tuple[AnyRule, ...] = (*get_args(Rule), LEARNED, CASCADE)
 BY_LIST: frozenset[Rule] = frozenset({"rank", "softmax", "round-robin"})  # a label's points depend on the whole list
 _ROWS = 512  # documents combined at a time, which bounds the memory
 

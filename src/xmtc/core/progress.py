@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+
+class Tracker(Protocol):
+    """Receives the figures of a training; `xmtc.tracking` has those of well-known services."""
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Record the figures of a step, such as the loss, or of an epoch's end, such as the dev score."""
+
+    def close(self) -> None:
+        """End the run."""
+
 
 class Progress:
     """Hears of stages, steps and facts; this one stays silent. The command line draws bars."""
+
+    trackers: Sequence[Tracker] = ()  # receive the figures of neural trainings, besides the run's log
 
     def stage(self, name: str) -> None:
         """A new stage of work begins."""

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ MANIFEST = "model.json"
 _LABELS = "labels.jsonl"
 _SEEN = "seen.bin"
 SKETCH = 4096  # hashes of training texts that a model keeps
+Exported = Literal["onnx-fp32", "onnx-int8"]
 
 
 class Record(BaseModel):
@@ -86,6 +87,7 @@ class Details(Record):
     dev: str | None = None  # fingerprint of the dev documents that were given
     encoder: str | None = None  # sha256 of the encoder's weights that training started from
     curve: list[Epoch] = Field(default_factory=list)  # one entry per epoch, for methods that train in epochs
+    format: Exported | None = None  # of an exported model, whose networks are ONNX graphs
 
 
 D = TypeVar("D", bound=Details)
@@ -167,8 +169,12 @@ class FolderWriter:
 
     def text(self, name: str, content: str) -> None:
         """Write a text file."""
+        self.data(name, content.encode())
+
+    def data(self, name: str, content: bytes | NDArray[np.uint8]) -> None:
+        """Write a file as it is."""
         with self._open(name) as file:
-            file.write(content.encode())
+            file.write(content)
 
     def labels(self, labels: LabelSet) -> None:
         """Write the label set."""
@@ -350,6 +356,7 @@ class FolderReader:
                 raise ModelError(f"{path} is altered: its sha256 is not the one in {MANIFEST}; copy the folder again")
         self.files = sorted(files)
         self.method = str(self._raw["method"])  # the name of the one that made the model
+        self.exported = self._raw["details"].get("format") is not None  # whether its networks are ONNX graphs
 
     def holds(self, manifest: Manifest[Details]) -> bool:
         """Say whether this folder holds the model of a manifest."""
@@ -427,6 +434,10 @@ class FolderReader:
             return (self.folder / name).read_text(encoding="utf-8")
         except UnicodeDecodeError:
             raise ModelError(f"{self.folder / name} is not UTF-8 text; copy the model folder again") from None
+
+    def data(self, name: str) -> NDArray[np.uint8]:
+        """Map a file's bytes, read-only; they stay readable when another model takes the folder's place."""
+        return np.asarray(np.memmap(self.folder / PurePosixPath(name), dtype=np.uint8, mode="r"))
 
     def arrays(self, prefix: str) -> StoredArrays:
         """Map the arrays that `FolderWriter.arrays` wrote under this prefix, read-only; take them by `check_array`."""

@@ -228,7 +228,12 @@ def _write(folder: Path, docstrings: list[Docstring], versions: dict[str, str]) 
         id = f"{docstring.module}.{docstring.name}".rstrip(".")
         times[id] = times.get(id, 0) + 1  # a name may be defined twice, under `if` and `else`
         unique = id if times[id] == 1 else f"{id}#{times[id]}"
-        fields = {"id": unique, "text": docstring.text, "labels": sorted(docstring.labels), "group": docstring.module}
+        fields: dict[str, object] = {
+            "id": unique,
+            "text": docstring.text,
+            "labels": sorted(docstring.labels),
+            "group": docstring.module,
+        }
         documents[_split_of(docstring.module)].append(fields)
     labels = sorted(set().union(*(docstring.labels for docstring in docstrings)))
     for split in documents:

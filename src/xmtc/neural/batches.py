@@ -1,8 +1,4 @@
-"""Batches: documents of like length together, padded to the longest among them.
-
-The order is a function of (seed, epoch) alone: so a resumed run sees the batches it would have seen, and every rank
-cuts its share from the same global batch.
-"""
+"""Batches: documents of like length together, padded to the longest among them, as tensors."""
 
 from __future__ import annotations
 
@@ -17,9 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from xmtc.features.tokens import Tokens
-from xmtc.neural.encoder import TokenLayout
-
-_POOL = 64  # batches whose documents are sorted by length together
+from xmtc.neural.padding import order_batches as order_batches  # the order of the batches that are made here
+from xmtc.neural.padding import pad_documents
+from xmtc.neural.tokenizer import TokenLayout
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,51 +60,15 @@ class Inputs:
     def collate(self, rows: Sequence[int] | NDArray[np.integer], Y: sp.csr_matrix | None = None) -> Batch:
         """Pad the documents of `rows` and gather their labels, if there are any to learn from."""
         rows = np.asarray(rows, dtype=np.int64)
-        size = self.layout.window
-        documents = [self.tokens[int(row)] for row in rows]
-        windows = documents
-        if size is not None:
-            windows = [tokens[start : start + size] for tokens in documents for start in range(0, len(tokens), size)]
-        width = max((len(window) for window in windows), default=1)
-        ids = np.full((len(windows), width), self.layout.pad_id, dtype=np.int64)
-        mask = np.zeros((len(windows), width), dtype=bool)
-        for i, window in enumerate(windows):
-            span = slice(width - len(window), width) if self.layout.pad_left else slice(0, len(window))
-            ids[i, span] = window
-            mask[i, span] = True
+        ids, mask, window_starts = pad_documents([self.tokens[int(row)] for row in rows], self.layout)
         labels = [np.empty(0, np.int64)] * len(rows)
         if Y is not None:
             labels = [Y.indices[Y.indptr[row] : Y.indptr[row + 1]].astype(np.int64) for row in rows]
         starts = np.cumsum([0, *(len(found) for found in labels)])
         positives = np.concatenate([*labels, np.empty(0, np.int64)])
         parts = [torch.from_numpy(part) for part in (ids, mask, rows, positives, starts)]
-        if size is None:
+        if self.layout.window is None:
             return Batch(*parts)
         from xmtc.neural.window_pool import WindowedBatch
 
-        window_starts = np.cumsum([0, *(-(-len(tokens) // size) for tokens in documents)])
         return WindowedBatch(*[*parts, torch.from_numpy(window_starts)])
-
-
-def order_batches(
-    lengths: NDArray[np.integer], batch_size: int, seed: int, epoch: int, shuffle: bool = True
-) -> list[NDArray[np.int64]]:
-    """Cut documents into batches of like length.
-
-    Shuffled, documents are drawn at random into pools of 64 batches, sorted by length inside a pool, and the batches
-    shuffled again: lengths differ little in a batch, and no batch recurs. Not shuffled, all are sorted by length, the
-    longest first, so that running out of memory shows at once.
-    """
-    n = len(lengths)
-    if not shuffle:
-        order = np.argsort(-lengths, kind="stable")
-        return [order[start : start + batch_size] for start in range(0, n, batch_size)]
-    random = np.random.default_rng([seed, epoch])
-    order = random.permutation(n)
-    pool = batch_size * _POOL
-    batches = []
-    for start in range(0, n, pool):
-        members = order[start : start + pool]
-        members = members[np.argsort(lengths[members], kind="stable")]
-        batches += [members[i : i + batch_size] for i in range(0, len(members), batch_size)]
-    return [batches[i] for i in random.permutation(len(batches))]

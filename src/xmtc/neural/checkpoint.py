@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from xmtc.core.errors import ConfigError, ModelError
+from xmtc.core.progress import Tracker
 
 _KEPT = 2
 
@@ -93,41 +94,33 @@ class Checkpoints:
 
 
 class RunLog:
-    """The run's log: one JSON object per line, and TensorBoard where it is installed; without a path, nothing.
+    """The run's log: one JSON object per line; without a path, nothing. Trackers receive the figures, too.
 
     Of an earlier run it keeps the lines up to step `upto`.
     """
 
-    def __init__(self, path: Path | None, upto: int = 0) -> None:
+    def __init__(self, path: Path | None, upto: int = 0, trackers: Sequence[Tracker] = ()) -> None:
         self._file: Any = None
-        self._board: Any = None
+        self._trackers = trackers
         self._started = time.monotonic()
         if path is None:
             return
         kept = _lines(path, upto) if path.is_file() else []
         path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
         self._file = path.open("a", buffering=1, encoding="utf-8")  # each line goes to disk at once
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            return
-        self._board = SummaryWriter(str(path.parent / "tensorboard"), purge_step=upto + 1)
 
     def write(self, *, step: int, **facts: Any) -> None:
         """Add one line with these facts and the seconds since the run began or resumed."""
         if self._file is not None:
             seconds = round(time.monotonic() - self._started, 3)
             self._file.write(json.dumps({"step": step, **facts, "seconds": seconds}) + "\n")
-        if self._board is not None:
-            for name, value in facts.items():
-                self._board.add_scalar(name, value, step)
+        for tracker in self._trackers:
+            tracker.log(step, {name: float(value) for name, value in facts.items() if value is not None})
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; trackers are closed by those who opened them."""
         if self._file is not None:
             self._file.close()
-        if self._board is not None:
-            self._board.close()
 
 
 def _read_json(path: Path) -> Any:

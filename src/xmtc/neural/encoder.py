@@ -9,12 +9,11 @@ from __future__ import annotations
 import inspect
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
-from itertools import chain
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import torch
 from pydantic import TypeAdapter
@@ -25,9 +24,9 @@ from xmtc.neural.dropout import replace_dropout
 from xmtc.neural.encoder_config import EncoderConfig as EncoderConfig  # the settings of `load_encoder`
 from xmtc.neural.encoder_config import PooledEncoderConfig as PooledEncoderConfig
 from xmtc.neural.resolve import resolve
-from xmtc.neural.windows import Choice, cut_windows
+from xmtc.neural.tokenizer import Tokenizer as Tokenizer
+from xmtc.neural.tokenizer import TokenLayout as TokenLayout  # what an encoder comes with
 
-T = TypeVar("T")
 _MOST_LAYERS = 1000  # of an encoder in a model folder
 
 
@@ -37,19 +36,6 @@ class Encoded(NamedTuple):
     states: tuple[Tensor, ...]  # embeddings first, then every layer: (B, T, d)
     mask: Tensor  # (B, T) bool: real tokens
     cls: Tensor  # (B,) place of [CLS]
-
-
-@dataclass(frozen=True)
-class TokenLayout:
-    """How a family lays out a sequence."""
-
-    pad_id: int
-    pad_left: bool = False
-    cls_last: bool = False
-    segments: bool = False  # whether the network takes segment ids
-    cls_segment: int = 0  # XLNet's [CLS] has a segment of its own
-    pad_segment: int = 0
-    window: int | None = None  # tokens of a window, where a text's may be several, one after another
 
 
 class Encoder(nn.Module):
@@ -74,9 +60,9 @@ class Encoder(nn.Module):
         layout = self.layout
         cls = mask.shape[1] - 1 - mask.flip(1).int().argmax(1) if layout.cls_last else mask.int().argmax(1)
         if layout.segments:
+            places = torch.arange(ids.shape[1], device=ids.device)  # from a shape, not a length: an export traces it
             segments = torch.where(mask, 0, layout.pad_segment)
-            segments[torch.arange(len(cls), device=ids.device), cls] = layout.cls_segment
-            given["token_type_ids"] = segments
+            given["token_type_ids"] = torch.where(places == cls.unsqueeze(1), layout.cls_segment, segments)
         output = self.network(**given, output_hidden_states=True)
         # the last state is the network's output: XLNet's carries its output dropout, its list of states does not
         return Encoded((*output.hidden_states[:-1], output.last_hidden_state), mask, cls)
@@ -85,66 +71,6 @@ class Encoder(nn.Module):
         """Return the word embeddings."""
         words: nn.Embedding = self.network.get_input_embeddings()
         return words
-
-
-@dataclass(frozen=True, eq=False)
-class Tokenizer:
-    """A family's tokenizer, which cuts texts at max_length tokens, or into windows of that many."""
-
-    inner: Any
-    max_length: int
-    windows: int = 1  # at most, of a text
-    choice: Choice = "first"
-
-    def __call__(self, texts: Sequence[str]) -> list[list[int]]:
-        """Turn texts into token ids, special tokens included; the last special token survives cutting.
-
-        Of several windows, each has its special tokens, and they come one after another.
-        """
-        if self.windows > 1:
-            whole = self.inner(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
-            before, after = self._special_ids()
-            return [self._cut(ids, before, after) for ids in whole]
-        found: list[list[int]] = self.inner(
-            list(texts),
-            truncation=True,
-            max_length=self.max_length,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-        )["input_ids"]
-        return found
-
-    def offsets(self, text: str) -> list[tuple[int, int]]:
-        """Return each token's (start, end) in characters of the text; special tokens get (0, 0)."""
-        if not self.inner.is_fast:
-            raise ModelError("this encoder's tokenizer does not say where its tokens stand: its words have no weights")
-        if self.windows > 1:
-            whole = self.inner(text, add_special_tokens=False, verbose=False, return_offsets_mapping=True)
-            before, after = ([(0, 0)] * len(special) for special in self._special_ids())
-            return self._cut([(int(start), int(end)) for start, end in whole["offset_mapping"]], before, after)
-        found = self.inner(text, truncation=True, max_length=self.max_length, return_offsets_mapping=True)
-        return [(int(start), int(end)) for start, end in found["offset_mapping"]]
-
-    def _cut(self, tokens: Sequence[T], before: Sequence[T], after: Sequence[T]) -> list[T]:
-        """A text's windows one after another, each between its special tokens."""
-        size = self.max_length - len(before) - len(after)
-        parts = cut_windows(len(tokens), size, self.windows, self.choice)
-        return list(chain.from_iterable([*before, *tokens[start:stop], *after] for start, stop in parts))
-
-    def _special_ids(self) -> tuple[list[int], list[int]]:
-        """The special tokens before and after a text."""
-        bare, whole = (self.inner("a", add_special_tokens=flag)["input_ids"] for flag in (False, True))
-        n_before = next(i for i in range(len(whole)) if whole[i : i + len(bare)] == bare)
-        return whole[:n_before], whole[n_before + len(bare) :]
-
-    def fingerprint(self) -> str:
-        """Return a string that changes whenever the ids could."""
-        lengths = str(self.max_length) + (f"|{self.windows}|{self.choice}" if self.windows > 1 else "")
-        if not self.inner.is_fast:
-            return f"{json.dumps(self.inner.get_vocab(), sort_keys=True)}|{lengths}"
-        state = json.loads(self.inner.backend_tokenizer.to_str())
-        state.update(truncation=None, padding=None)  # these remember the last call
-        return f"{json.dumps(state, sort_keys=True)}|{lengths}"
 
 
 def load_encoder(config: EncoderConfig) -> tuple[Encoder, Tokenizer]:

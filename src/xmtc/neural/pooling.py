@@ -52,7 +52,7 @@ def read_pool(config: PooledEncoderConfig, encoder: Encoder, own_layers: int = 1
 
 def pool_text(encoded: Encoded, parts: Iterable[tuple[Kind, int]] = (("cls", -1),)) -> Tensor:
     """Concatenate [CLS] or the mean over the tokens, part by part of (kind, layer): (B, n·d)."""
-    rows = torch.arange(len(encoded.cls), device=encoded.cls.device)
+    rows = torch.arange(encoded.cls.shape[0], device=encoded.cls.device)
     vectors = []
     for kind, layer in parts:
         states = encoded.states[layer]

@@ -175,7 +175,8 @@ class _Run:
         self.groups = [group for optimizer in self.optimizers for group in optimizer.param_groups]
         self.rates = [group["lr"] for group in self.groups]
         self.parameters = [parameter for group in self.groups for parameter in group["params"]]
-        self.log = RunLog(partial / "log.jsonl" if main and partial is not None else None, self.state.step)
+        path = partial / "log.jsonl" if main and partial is not None else None
+        self.log = RunLog(path, self.state.step, self.progress.trackers)
         self.began = time.monotonic() - self.state.seconds
         self.pending: list[Tensor] = []  # losses of the last steps, not yet read: reading waits for the GPU
 

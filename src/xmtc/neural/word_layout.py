@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from xmtc.features.words import PAD
-from xmtc.neural.encoder import TokenLayout
+from xmtc.neural.tokenizer import TokenLayout
 
 WORD_LAYOUT = TokenLayout(pad_id=PAD)  # no special tokens: the first word stands where encoders have [CLS]

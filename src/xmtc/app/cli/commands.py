@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -12,9 +13,11 @@ from xmtc.app.cli import (
     calibrate,
     data,
     demo,
+    doctor,
     ensemble,
     evaluate,
     explain,
+    export,
     inspect,
     predict,
     recipes,
@@ -27,10 +30,10 @@ from xmtc.app.cli import (
 from xmtc.app.cli.listings import ListingCommand
 from xmtc.core.errors import ConfigError, nearest
 
+_COMPLETE = "_XMTC_COMPLETE"  # set by what `xmtc --install-completion` puts into the shell's settings
 _UsageError: Any = typer.BadParameter.__base__  # typer gives it no public name
 
 app = typer.Typer(
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -49,10 +52,12 @@ _COMMANDS: _Commands = (
     ("calibrate", calibrate.calibrate, "xmtc calibrate model/ data/"),
     ("update", update.update, "xmtc update model/ data/ --out newer/ --retire butter"),
     ("explain", explain.explain, 'xmtc explain model/ "Council regulation on sugar imports" --label sugar'),
+    ("export", export.export, "xmtc export model/ --to onnx --int8 --out served/"),
     ("inspect", inspect.inspect, "xmtc inspect data/"),
     ("recipes", recipes.recipes, "xmtc recipes"),
     ("serve", serve.serve, "xmtc serve model/ --port 8000"),
     ("warmup", warmup.warmup, "xmtc warmup"),
+    ("doctor", doctor.doctor, "xmtc doctor"),
 )
 _DATA_COMMANDS: _Commands = (
     ("pydocs", data.pydocs, "xmtc data pydocs --out pydocs/"),
@@ -70,6 +75,8 @@ app.add_typer(_data, name="data")
 def run(arguments: list[str]) -> None:
     """Run one command; a usage mistake is a ConfigError that suggests the nearest name."""
     command = typer.main.get_command(app)
+    if _COMPLETE in os.environ:  # the shell asks how a line may go on; typer answers and exits
+        command(arguments, prog_name="xmtc", complete_var=_COMPLETE)
     try:
         with command.make_context("xmtc", arguments or ["--help"]) as context:
             command.invoke(context)

@@ -27,7 +27,7 @@ class ListingCommand(TyperCommand):
 
 
 def fill(text: str | None) -> str | None:
-    """Replace {methods}, {recipes}, {layouts} and {rules} in a help text by what there is."""
+    """Replace {methods}, {recipes}, {layouts}, {rules} and {trackers} in a help text by what there is."""
     return None if text is None else re.sub(r"\{(\w+)\}", lambda found: _LISTINGS[found[1]](), text)
 
 
@@ -57,11 +57,50 @@ def _rules() -> str:
     return _either(RULES)
 
 
+def _trackers() -> str:
+    from xmtc.tracking import TRACKERS
+
+    return _either(TRACKERS)
+
+
+def complete_methods(incomplete: str) -> list[str]:
+    """Return the methods that begin so, for the shell."""
+    from xmtc import api
+
+    return _beginning(api.list_methods(), incomplete)
+
+
+def complete_recipes(incomplete: str) -> list[str]:
+    """Return the recipes that begin so, for the shell."""
+    from xmtc import api
+
+    return _beginning(api.list_recipes(), incomplete)
+
+
+def complete_rules(incomplete: str) -> list[str]:
+    """Return the rules of ensembles that begin so, for the shell."""
+    from xmtc.core.ensemble import RULES
+
+    return _beginning(RULES, incomplete)
+
+
+def complete_trackers(incomplete: str) -> list[str]:
+    """Return the trackers that begin so, for the shell."""
+    from xmtc.tracking import TRACKERS
+
+    return _beginning(TRACKERS, incomplete)
+
+
+def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
+
+
 _LISTINGS: dict[str, Callable[[], str]] = {
     "methods": _methods,
     "recipes": _recipes,
     "layouts": _layouts,
     "rules": _rules,
+    "trackers": _trackers,
 }
 
 

@@ -89,6 +89,15 @@ def parse_duration(text: str, option: str) -> float:
     return seconds
 
 
+def parse_latency(text: str, option: str) -> float:
+    """Read a time per document such as 2ms, 2 ms or 0.5s; return seconds."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s)", text.strip().lower())
+    seconds = float(found[1]) * (1e-3 if found[2] == "ms" else 1) if found else 0.0
+    if seconds <= 0:
+        raise ConfigError(f"{option} takes a time per document such as 2ms or 0.5s; got {text!r}")
+    return seconds
+
+
 Seeds = Annotated[
     str | None,
     typer.Option("--seeds", metavar="N,N,…", help="One model per seed: MODEL-0, MODEL-1, … for --seeds 0,1,…"),

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from xmtc.app.cli.console import duration, megabytes, out
-from xmtc.app.details import leaderboard, left_out
+from xmtc.app.details import cascade_report, leaderboard, left_out
 from xmtc.app.scores import describe_propensity, listed_keys, relative, verdict
 from xmtc.core.metrics import (
     UNSEEN,
@@ -29,6 +29,21 @@ def print_saved(model: Model, folder: str, seconds: float | None = None) -> None
     size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
     sizes = f"{megabytes(size)}, {model.labels.n_labels:,} labels, {model.manifest.n_documents:,} documents"
     print(f"{folder}: {model.manifest.method}, {sizes}" + (f", {duration(seconds)}" if seconds is not None else ""))
+
+
+def print_cascade(model: Model) -> None:
+    """Print what a cascade reaches by the share of documents for its expensive model; nothing for other models."""
+    report = cascade_report(model)
+    if not report:
+        return
+    table = Table(box=box.SIMPLE, title="by share of documents", title_justify="left", title_style="bold")
+    for heading in ("share", *report[0]["scores"]):
+        table.add_column(heading, justify="right")
+    chosen = model.manifest.config["share"]
+    for point in report:
+        cells = (f"{point['share']:.0%}", *(f"{score:.2f}" for score in point["scores"].values()))
+        table.add_row(*cells, style="bold" if point["share"] == chosen else None)
+    out().print(table)
 
 
 def print_leaderboard(model: Model, folder: str, seconds: Mapping[str, float] | None = None) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from xmtc.app.cli.listings import complete_methods, complete_recipes, complete_trackers
 from xmtc.app.cli.options import (
     Group,
     Overwrite,
@@ -23,6 +26,7 @@ from xmtc.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from xmtc.api import PresetRun, TrainingRun
+    from xmtc.core.progress import Progress
 
 
 @takes_tables
@@ -36,6 +40,7 @@ def train(
         typer.Option(
             "--method",
             metavar="METHOD",
+            autocompletion=complete_methods,
             help="One of {methods}; linear is the default without --recipe.",
         ),
     ] = None,
@@ -44,6 +49,7 @@ def train(
         typer.Option(
             "--recipe",
             metavar="RECIPE",
+            autocompletion=complete_recipes,
             is_eager=True,
             callback=list_if_asked,
             help="Name of a recipe, or path of a TOML file; list shows all, as `xmtc recipes` does.",
@@ -79,6 +85,15 @@ def train(
     seeds: Seeds = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run stopped.")] = False,
     overwrite: Overwrite = False,
+    track: Annotated[
+        str | None,
+        typer.Option(
+            "--track",
+            metavar="TRACKER",
+            autocompletion=complete_trackers,
+            help="Send the losses and dev scores of neural methods to {trackers}, too.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Read the data, say what training would take, and stop.")
     ] = False,
@@ -92,8 +107,8 @@ def train(
     from xmtc.app.cli.tables import print_leaderboard, print_saved
     from xmtc.core.config import parse_assignments
     from xmtc.core.corpus import Corpus
-    from xmtc.core.progress import Progress
     from xmtc.data import splits, store_mapping
+    from xmtc.tracking import check_tracker
 
     def read_dev(progress: Progress) -> Corpus | None:
         """Dev documents, for a method that uses them: those asked for, or the folder's own."""
@@ -112,6 +127,8 @@ def train(
     if resume and overwrite:
         raise ConfigError("--resume goes on with what is there, --overwrite replaces it; give one of them")
     # all that can be refused is refused before the data is read, which may take minutes
+    if track is not None:
+        check_tracker(track)
     mapping = table.mapping()
     config = parse_assignments(settings or [])
     by_hand = {"--method": method, "--recipe": recipe, "--set": settings}
@@ -142,10 +159,30 @@ def train(
             progress.say("--group is not used: no training document is held out")
         trained = []
         for each in runs:
-            model = each.start(corpus, chosen_by, progress)
+            with _tracked(track, each, progress):
+                model = each.start(corpus, chosen_by, progress)
             store_mapping(str(each.out), mapping)
             trained.append((each, model, time.monotonic() - started))
             started = time.monotonic()
     for each, model, seconds in trained:
         print_leaderboard(model, str(each.out), {} if isinstance(each, api.TrainingRun) else each.seconds)
         print_saved(model, str(each.out), seconds)
+
+
+@contextmanager
+def _tracked(name: str | None, run: TrainingRun | PresetRun, progress: Progress) -> Iterator[None]:
+    """Let a tracker, if one is asked for, receive the figures of a run."""
+    from xmtc import api
+    from xmtc.app.text import flat_settings
+    from xmtc.tracking import open_tracker
+
+    if name is None:
+        yield
+        return
+    settings = run.settings.model_dump(mode="json") if isinstance(run, api.TrainingRun) else {"preset": run.preset}
+    with open_tracker(name, str(run.out).rstrip("/"), dict(flat_settings(settings))) as tracker:
+        progress.trackers = (tracker,)
+        try:
+            yield
+        finally:
+            progress.trackers = ()

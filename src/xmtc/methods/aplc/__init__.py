@@ -1,7 +1,16 @@
 """APLC-XLNet; docs/methods/aplc.md describes it."""
 
-from xmtc.methods.aplc.method import AplcMethod
+from typing import TYPE_CHECKING
 
-METHOD = AplcMethod()
+from xmtc.core.lazy import lazy_names
 
-__all__ = ["METHOD"]
+if TYPE_CHECKING:
+    from xmtc.methods.aplc.frozen import load_frozen
+    from xmtc.methods.aplc.method import METHOD
+
+__all__ = ["METHOD", "load_frozen"]
+
+# an exported model is loaded where torch is not installed
+__getattr__, __dir__ = lazy_names(
+    __name__, {"METHOD": "xmtc.methods.aplc.method", "load_frozen": "xmtc.methods.aplc.frozen"}
+)

@@ -21,7 +21,7 @@ from xmtc.core.method import Method
 from xmtc.core.partition import Partition
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.search_space import Tunable
-from xmtc.core.storage import Details, FolderReader
+from xmtc.core.storage import Details, FolderReader, FolderWriter
 from xmtc.methods.aplc.head import AplcHead, count_parameters, tail_widths
 from xmtc.neural.batches import Batch
 from xmtc.neural.dropout import Dropout
@@ -171,6 +171,12 @@ class AplcMethod(Method[AplcConfig]):
         network = restore_network(lambda: AplcNetwork(encoder, config, bands), reader)
         return NeuralModel(manifest, labels, network, tokenizer)
 
+    def export(self, model: NeuralModel[AplcNetwork], out: FolderWriter, *, int8: bool) -> None:
+        """Write a model that ranks without torch; see `freeze.py`."""
+        from xmtc.methods.aplc.freeze import write_frozen
+
+        write_frozen(model, AplcConfig.model_validate(model.manifest.config), out, int8)
+
     def uses_dev(self, config: AplcConfig) -> bool:
         """Say whether dev documents choose the epoch."""
         return config.train.dev_fraction > 0
@@ -253,3 +259,6 @@ def groups(network: AplcNetwork, config: AplcConfig) -> list[Group]:
     middle = [network.hidden, network.windows]
     parts = (([network.encoder], rate.encoder), (middle, rate.hidden), ([network.head], rate.aplc))
     return [group for modules, value in parts for group in group_by_decay(modules, value, rate.decay)]
+
+
+METHOD = AplcMethod()

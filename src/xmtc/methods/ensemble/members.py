@@ -24,7 +24,7 @@ NAME = "ensemble"
 
 
 class EnsembleConfig(Settings):
-    """How the members of an ensemble are joined. What follows `propensity` is for the rule "learned"."""
+    """How the members of an ensemble are joined. `tail` to `booster` are for the rule "learned"."""
 
     rule: AnyRule = "mean"
     weights: tuple[float, ...] | None = None  # None: equal
@@ -33,6 +33,7 @@ class EnsembleConfig(Settings):
     depth: int = Field(20, ge=1, le=10_000, description="labels of each member that are candidates")
     documents: int = Field(20_000, ge=1, description="labelled documents that are learnt from, at most")
     booster: BoosterConfig = Field(default_factory=BoosterConfig)
+    share: float = Field(0.2, ge=0, le=1, description="of the documents that a cascade's expensive model ranks")
 
 
 class Standing(Record):
@@ -43,11 +44,19 @@ class Standing(Record):
     share: float | None = None  # of what the trees gained by all members; None for the ensemble
 
 
+class SharePoint(Record):
+    """What a cascade reaches where so large a share of the documents goes to the expensive model."""
+
+    share: float
+    scores: dict[str, float]  # percent, on the documents that it learnt from, by gates that had not seen them
+
+
 class EnsembleDetails(Details):
     """What an ensemble stores beside settings."""
 
     members: list[str] = Field(min_length=1)  # their methods
     leaderboard: list[Standing] = Field(default_factory=list)  # of a learned ensemble: itself first, then the members
+    cascade: list[SharePoint] = Field(default_factory=list)  # of a cascade: scores by share
     preset: str | None = None  # what chose the members, if a preset did
     left_out: list[str] = Field(default_factory=list)  # members that the preset could not train, and why
 

@@ -20,7 +20,7 @@ from xmtc.core.calibration import CalibratedModel
 from xmtc.core.config import build
 from xmtc.core.corpus import Corpus
 from xmtc.core.display import SHOWN
-from xmtc.core.ensemble import LEARNED, Rule, combine
+from xmtc.core.ensemble import CASCADE, LEARNED, Rule, combine
 from xmtc.core.errors import ConfigError, ModelError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
@@ -30,6 +30,7 @@ from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderReader, Manifest, write_folder
 from xmtc.features.boosting import check_installed
+from xmtc.methods.ensemble.cascade import CascadeModel, learn_cascade, read_cascade
 from xmtc.methods.ensemble.learned import LearnedEnsemble, read_learned, teach
 from xmtc.methods.ensemble.members import (
     EnsembleConfig,
@@ -97,7 +98,35 @@ def learn(
     return CalibratedModel(LearnedEnsemble(manifest, labels, tuple(members), config.depth, text), calibration)
 
 
-def load(reader: FolderReader, load_member: Callable[[Path], Model]) -> EnsembleModel | LearnedEnsemble:
+def check_cascade(members: Sequence[Model], share: float | None) -> EnsembleConfig:
+    """Check everything that `cascade` can refuse before it sees documents; return the settings."""
+    check_members(members)
+    if len(members) != 2:
+        raise ConfigError(f"a cascade has two models, the cheap one and the expensive one; got {len(members)}")
+    propensity = members[0].manifest.config.get("propensity", {})
+    given = {} if share is None else {"share": share}
+    config = build(EnsembleConfig, {"rule": CASCADE, "propensity": propensity}, given)
+    return config.model_copy(update={"share": config.share})  # set, so that the model's settings state it
+
+
+def cascade(
+    members: Sequence[Model],
+    config: EnsembleConfig,
+    corpus: Corpus,
+    lessons: Iterable[Lesson],
+    *,
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> CascadeModel:
+    """Make a cascade of a cheap model and an expensive one; arguments as for `learn`."""
+    labels = unite_labels([member.labels for member in members])
+    manifest = describe(members, config, labels, seed, corpus.fingerprint())
+    gate, calibrations, report = learn_cascade(manifest, config, labels, corpus, lessons, progress)
+    manifest = manifest.with_details(manifest.details.model_copy(update={"cascade": report}))
+    return CascadeModel(manifest, labels, tuple(members), gate, calibrations)
+
+
+def load(reader: FolderReader, load_member: Callable[[Path], Model]) -> EnsembleModel | LearnedEnsemble | CascadeModel:
     """Rebuild an ensemble; `load_member` loads the model of one subfolder."""
     manifest, config, labels = reader.open(EnsembleConfig, EnsembleDetails)
     members = tuple(load_member(reader.folder / f"member-{i}") for i in range(len(manifest.details.members)))
@@ -106,6 +135,8 @@ def load(reader: FolderReader, load_member: Callable[[Path], Model]) -> Ensemble
         raise ModelError(f"{reader.folder}: a member gives labels that the ensemble lacks; join the members again")
     if config.rule == LEARNED:
         return read_learned(reader, manifest, config, labels, members)
+    if config.rule == CASCADE:
+        return read_cascade(reader, manifest, labels, members)
     check_rule(len(members), config.rule, config.weights)
     return EnsembleModel(manifest, labels, members, config.rule, config.weights)
 

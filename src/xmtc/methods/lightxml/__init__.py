@@ -1,7 +1,16 @@
 """LightXML; docs/methods/lightxml.md describes it."""
 
-from xmtc.methods.lightxml.method import LightxmlMethod
+from typing import TYPE_CHECKING
 
-METHOD = LightxmlMethod()
+from xmtc.core.lazy import lazy_names
 
-__all__ = ["METHOD"]
+if TYPE_CHECKING:
+    from xmtc.methods.lightxml.frozen import load_frozen
+    from xmtc.methods.lightxml.method import METHOD
+
+__all__ = ["METHOD", "load_frozen"]
+
+# an exported model is loaded where torch is not installed
+__getattr__, __dir__ = lazy_names(
+    __name__, {"METHOD": "xmtc.methods.lightxml.method", "load_frozen": "xmtc.methods.lightxml.frozen"}
+)

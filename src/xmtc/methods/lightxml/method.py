@@ -21,7 +21,7 @@ from xmtc.core.errors import ConfigError
 from xmtc.core.method import Method
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.search_space import Tunable
-from xmtc.core.storage import Details, Epoch, FolderReader
+from xmtc.core.storage import Details, Epoch, FolderReader, FolderWriter
 from xmtc.features.label_clusters import LabelClusterConfig, cluster_labels
 from xmtc.features.tfidf import TfidfConfig
 from xmtc.neural.batches import Batch
@@ -264,6 +264,12 @@ class LightxmlMethod(Method[LightxmlConfig]):
         network = restore_network(lambda: LightxmlNetwork(encoder, config, labels.n_labels, partition), reader)
         return NeuralModel(manifest, labels, network, tokenizer)
 
+    def export(self, model: NeuralModel[LightxmlNetwork], out: FolderWriter, *, int8: bool) -> None:
+        """Write a model that ranks without torch; see `freeze.py`."""
+        from xmtc.methods.lightxml.freeze import write_frozen
+
+        write_frozen(model, LightxmlConfig.model_validate(model.manifest.config), out, int8)
+
     def uses_dev(self, config: LightxmlConfig) -> bool:
         """Say whether dev documents choose the epoch."""
         return config.train.dev_fraction > 0
@@ -320,3 +326,6 @@ def groups(network: LightxmlNetwork, config: LightxmlConfig) -> list[Group]:
     if table:
         found.append(Group(table, rate.head, rate.decay, row_sparse=not config.head.dense_table))
     return found
+
+
+METHOD = LightxmlMethod()

@@ -1,7 +1,16 @@
 """ME-XML; docs/methods/mexml.md describes it."""
 
-from xmtc.methods.mexml.method import MexmlMethod
+from typing import TYPE_CHECKING
 
-METHOD = MexmlMethod()
+from xmtc.core.lazy import lazy_names
 
-__all__ = ["METHOD"]
+if TYPE_CHECKING:
+    from xmtc.methods.mexml.frozen import load_frozen
+    from xmtc.methods.mexml.method import METHOD
+
+__all__ = ["METHOD", "load_frozen"]
+
+# an exported model is loaded where torch is not installed
+__getattr__, __dir__ = lazy_names(
+    __name__, {"METHOD": "xmtc.methods.mexml.method", "load_frozen": "xmtc.methods.mexml.frozen"}
+)

@@ -24,7 +24,7 @@ from xmtc.core.method import Method
 from xmtc.core.partition import Partition, cluster_targets
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.search_space import Tunable
-from xmtc.core.storage import Details, FolderReader
+from xmtc.core.storage import Details, FolderReader, FolderWriter
 from xmtc.features.label_clusters import LabelClusterConfig, cluster_labels
 from xmtc.features.tfidf import TfidfConfig
 from xmtc.methods.mexml.experts import (
@@ -311,6 +311,12 @@ class MexmlMethod(Method[MexmlConfig]):
         network = restore_network(lambda: MexmlNetwork(encoder, config, labels.n_labels, partition), reader)
         return NeuralModel(manifest, labels, network, tokenizer)
 
+    def export(self, model: NeuralModel[MexmlNetwork], out: FolderWriter, *, int8: bool) -> None:
+        """Write a model that ranks without torch; see `freeze.py`."""
+        from xmtc.methods.mexml.freeze import write_frozen
+
+        write_frozen(model, MexmlConfig.model_validate(model.manifest.config), out, int8)
+
     def uses_dev(self, config: MexmlConfig) -> bool:
         """Say whether dev documents choose the epoch."""
         return config.train.dev_fraction > 0
@@ -341,3 +347,6 @@ def groups(network: MexmlNetwork, config: MexmlConfig) -> list[Group]:
         found.append(Group(queries, rate.queries, rate.decay, row_sparse=network.shortlist is not None))
         found.append(Group([expert.label_bias for expert in network.attention], rate.output))
     return found
+
+
+METHOD = MexmlMethod()

@@ -1,7 +1,16 @@
 """TReaderXML; docs/methods/treader.md describes it."""
 
-from xmtc.methods.treader.method import TreaderMethod
+from typing import TYPE_CHECKING
 
-METHOD = TreaderMethod()
+from xmtc.core.lazy import lazy_names
 
-__all__ = ["METHOD"]
+if TYPE_CHECKING:
+    from xmtc.methods.treader.frozen import load_frozen
+    from xmtc.methods.treader.method import METHOD
+
+__all__ = ["METHOD", "load_frozen"]
+
+# an exported model is loaded where torch is not installed
+__getattr__, __dir__ = lazy_names(
+    __name__, {"METHOD": "xmtc.methods.treader.method", "load_frozen": "xmtc.methods.treader.frozen"}
+)

@@ -21,12 +21,13 @@ from xmtc.core.errors import ConfigError
 from xmtc.core.labels import LabelSet
 from xmtc.core.method import Method
 from xmtc.core.progress import SILENT, Progress
-from xmtc.core.storage import FolderReader
+from xmtc.core.storage import FolderReader, FolderWriter
 from xmtc.core.stored_arrays import check_array, misfit
 from xmtc.core.texts import Texts
 from xmtc.features.label_vectors import pifa
 from xmtc.features.tfidf import fit_tfidf_once
 from xmtc.features.words import UNKNOWN, Words, word_vectors
+from xmtc.methods.treader.inputs import TaughtInputs
 from xmtc.methods.treader.model import TaughtModel
 from xmtc.methods.treader.network import TreaderConfig, TreaderDetails, TreaderNetwork
 from xmtc.methods.treader.renewal import Renewal
@@ -109,6 +110,12 @@ class TreaderMethod(Method[TreaderConfig]):
         network = restore_network(lambda: TreaderNetwork(encoder, config, labels.n_labels, descriptions), reader)
         return TaughtModel(manifest, labels, network, tokenizer, teacher)
 
+    def export(self, model: TaughtModel, out: FolderWriter, *, int8: bool) -> None:
+        """Write a model that ranks without torch; see `freeze.py`."""
+        from xmtc.methods.treader.freeze import write_frozen
+
+        write_frozen(model, TreaderConfig.model_validate(model.manifest.config), out, int8)
+
     def uses_dev(self, config: TreaderConfig) -> bool:
         """Say whether dev documents choose the epoch."""
         return config.train.dev_fraction > 0
@@ -167,9 +174,11 @@ def _teach(ready: Prepared[TreaderConfig], config: TreaderConfig) -> tuple[Teach
     pool = (ready.labels, ready.corpus.ids, ready.corpus.Y.tocsr(), vectors)
     teacher = Teacher.build(*pool, compare, config.neighbours, config.scope, progress)
     progress.stage("finding neighbours")
-    data = replace(ready.data, inputs=teacher.teach_pool(ready.data.inputs, vectors, progress))
-    dev = teacher.teach_once(Texts.pack(ready.held.texts or ()), dev_inputs, progress)
-    return teacher, replace(ready, data=data, dev=(dev, score))
+    inputs = ready.data.inputs
+    taught = TaughtInputs(inputs.tokens, inputs.layout, teacher.teach_pool(vectors, progress))
+    scopes = teacher.teach_once(Texts.pack(ready.held.texts or ()), dev_inputs.tokens, progress)
+    dev = TaughtInputs(dev_inputs.tokens, dev_inputs.layout, scopes)
+    return teacher, replace(ready, data=replace(ready.data, inputs=taught), dev=(dev, score))
 
 
 def _build_comparer(ready: Prepared[TreaderConfig], config: TreaderConfig) -> Comparer:
@@ -215,3 +224,6 @@ def _groups(network: TreaderNetwork, config: TreaderConfig) -> list[Group]:
 
 def _rest(network: TreaderNetwork) -> list[nn.Module]:
     return [part for part in (network.reader, network.head, network.scope) if part is not None]
+
+
+METHOD = TreaderMethod()

@@ -10,6 +10,7 @@ from xmtc.core.explanation import Explanation
 from xmtc.core.storage import FolderWriter
 from xmtc.core.texts import Texts
 from xmtc.features.tokens import tokenize
+from xmtc.methods.treader.inputs import TaughtInputs
 from xmtc.methods.treader.network import TreaderNetwork
 from xmtc.methods.treader.teacher import Teacher
 from xmtc.methods.treader.word_encoder import WordEncoder
@@ -26,7 +27,9 @@ class TaughtModel(NeuralModel[TreaderNetwork]):
     def read(self, texts: Texts) -> Inputs:
         """Return the tokens of texts with their scopes."""
         inputs = super().read(texts)
-        return inputs if self.teacher is None else self.teacher.teach(texts, inputs)
+        if self.teacher is None:
+            return inputs
+        return TaughtInputs(inputs.tokens, inputs.layout, self.teacher.teach(texts, inputs.tokens))
 
     def explain(self, text: str, label: str) -> Explanation:
         """Say which words pushed a label up or down, which documents are like the text, and its scope."""

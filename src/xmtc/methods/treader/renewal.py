@@ -73,6 +73,6 @@ class Renewal:
         compare = ByEncoder(FrozenEncoder(encoder, self._tokenizer))
         pool = (first.labels, first.ids, first.Y, vectors)
         teacher = Teacher.build(*pool, compare, first.neighbours, first.scope, self._progress)
-        self._train.scopes.become(teacher.teach_pool(self._train, vectors, self._progress).scopes)
+        self._train.scopes.become(teacher.teach_pool(vectors, self._progress))
         self._dev.scopes.become(teacher.scopes(teacher.store.search(dev_vectors, first.neighbours.k)))
         return teacher

@@ -1,6 +1,6 @@
 """Teacher knowledge: the documents trained on, searched for those nearest to a text, and the scope these give it.
 
-Texts enter with their tokens; neighbours, and inputs that carry scopes, leave. A saved model holds all of it: the
+Texts enter with their tokens; neighbours and scopes leave. A saved model holds all of it: the
 pool's vectors, labels and ids, and what turns a text into such a vector. Knows no network but the one that compares.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,11 +33,11 @@ from xmtc.features.neighbours import (
 )
 from xmtc.features.tfidf import Tfidf, TfidfConfig
 from xmtc.features.tokens import Tokens
-from xmtc.methods.treader.inputs import TaughtInputs
 from xmtc.methods.treader.scopes import ScopeConfig, Scopes, build_scopes
-from xmtc.neural.batches import Inputs
-from xmtc.neural.embed import FrozenEncoder
-from xmtc.neural.encoder import EncoderConfig
+from xmtc.neural.encoder_config import EncoderConfig
+
+if TYPE_CHECKING:
+    from xmtc.neural.embed import FrozenEncoder
 
 _FOLDER = "teacher"
 _SPARE = 4  # times k neighbours are sought where near-duplicates are left out
@@ -184,25 +185,23 @@ class Teacher:
         store = NeighbourStore.build(vectors, neighbours.approximate, progress)
         return cls(labels, ids, Y, store, compare, neighbours, scope)
 
-    def teach_pool(self, inputs: Inputs, vectors: Vectors, progress: Progress = SILENT) -> TaughtInputs:
-        """Return the pool's own inputs with scopes, as training reads them.
+    def teach_pool(self, vectors: Vectors, progress: Progress = SILENT) -> Scopes:
+        """Return the scopes of the pool's own documents, as training reads them.
 
         No document is its own neighbour, or its labels would leak in; nor is one above `neighbours.cap`.
         """
-        own, k, cap = np.arange(len(inputs.tokens)), self.neighbours.k, self.neighbours.cap
+        own, k, cap = np.arange(len(self.ids)), self.neighbours.k, self.neighbours.cap
         found = search_once(self.store, vectors, k if cap is None else _SPARE * k, own=own, progress=progress)
-        scopes = self.scopes(found if cap is None else found.below(cap, k))
-        return TaughtInputs(inputs.tokens, inputs.layout, scopes)
+        return self.scopes(found if cap is None else found.below(cap, k))
 
-    def teach_once(self, texts: Texts, inputs: Inputs, progress: Progress = SILENT) -> TaughtInputs:
-        """Return the inputs of other texts with their scopes; neighbours are kept for later runs."""
-        vectors = self.compare.once(texts, inputs.tokens, progress)
-        found = search_once(self.store, vectors, self.neighbours.k, progress=progress)
-        return TaughtInputs(inputs.tokens, inputs.layout, self.scopes(found))
+    def teach_once(self, texts: Texts, tokens: Tokens, progress: Progress = SILENT) -> Scopes:
+        """Return the scopes of other texts; neighbours are kept for later runs."""
+        vectors = self.compare.once(texts, tokens, progress)
+        return self.scopes(search_once(self.store, vectors, self.neighbours.k, progress=progress))
 
-    def teach(self, texts: Texts, inputs: Inputs) -> TaughtInputs:
+    def teach(self, texts: Texts, tokens: Tokens) -> Scopes:
         """Return the same; nothing is kept."""
-        return TaughtInputs(inputs.tokens, inputs.layout, self.scopes(self.search(texts, inputs.tokens)))
+        return self.scopes(self.search(texts, tokens))
 
     def search(self, texts: Texts, tokens: Tokens) -> Neighbours:
         """Return the pool's documents nearest to each text."""
@@ -229,9 +228,13 @@ class Teacher:
 
     def save(self, out: FolderWriter) -> None:
         """Write pool and comparer."""
+        self.save_pool(out)
+        self.compare.save(out)
+
+    def save_pool(self, out: FolderWriter) -> None:
+        """Write the pool's vectors, ids and labels."""
         out.arrays(f"{_FOLDER}/store", self.store.arrays())
         out.arrays(f"{_FOLDER}/pool", store_documents(self.ids, self.Y))
-        self.compare.save(out)
 
     @classmethod
     def load(
@@ -249,14 +252,17 @@ class Teacher:
 
 
 def load_comparer(
-    reader: FolderReader, vectors: str, tfidf: TfidfConfig, settings: EncoderConfig, n_words: int
+    reader: FolderReader, vectors: str, tfidf: TfidfConfig, settings: EncoderConfig, n_words: int | None
 ) -> Comparer:
     """Return what compares new texts with a saved model's pool; `settings` are those of the encoder that does.
 
-    n_words: how many words or pieces the network's tokenizer numbers, which a table of word vectors must know.
+    n_words: how many words or pieces the network's tokenizer numbers, which a table of word vectors must know; None if it
+    is not known.
     """
     if vectors == "words":
         return ByWords(check_array(reader.arrays(f"{_FOLDER}/words"), "table", "float32", ndim=2, length=n_words))
     if vectors == "tfidf":
         return ByTfidf(Tfidf.from_arrays(reader.arrays(f"{_FOLDER}/tfidf"), tfidf))
+    from xmtc.neural.embed import FrozenEncoder  # needs torch, which an exported model does without
+
     return ByEncoder(FrozenEncoder.restore(reader, _FOLDER, settings))

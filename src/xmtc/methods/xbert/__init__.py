@@ -1,7 +1,16 @@
 """X-BERT; docs/methods/xbert.md describes it."""
 
-from xmtc.methods.xbert.method import XbertMethod
+from typing import TYPE_CHECKING
 
-METHOD = XbertMethod()
+from xmtc.core.lazy import lazy_names
 
-__all__ = ["METHOD"]
+if TYPE_CHECKING:
+    from xmtc.methods.xbert.frozen import load_frozen
+    from xmtc.methods.xbert.method import METHOD
+
+__all__ = ["METHOD", "load_frozen"]
+
+# an exported model is loaded where torch is not installed
+__getattr__, __dir__ = lazy_names(
+    __name__, {"METHOD": "xmtc.methods.xbert.method", "load_frozen": "xmtc.methods.xbert.frozen"}
+)

@@ -25,7 +25,7 @@ from xmtc.core.method import Method
 from xmtc.core.partition import Partition, cluster_targets
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
-from xmtc.core.storage import Epoch, FolderReader
+from xmtc.core.storage import Epoch, FolderReader, FolderWriter
 from xmtc.core.stored_arrays import check_array
 from xmtc.core.texts import Texts
 from xmtc.features.clustering import ClusterConfig, label_tree
@@ -172,6 +172,12 @@ class XbertMethod(Method[XbertConfig]):
             members.append(Member(partition, matcher, ranker))
         shared = (labels, tfidf, text_reader, tuple(members))
         return StagedModel(manifest, *shared, config.search, config.ensemble)
+
+    def export(self, model: StagedModel, out: FolderWriter, *, int8: bool) -> None:
+        """Write a model that ranks without torch; see `freeze.py`."""
+        from xmtc.methods.xbert.freeze import write_frozen
+
+        write_frozen(model, XbertConfig.model_validate(model.manifest.config), out, int8)
 
     def uses_dev(self, config: XbertConfig) -> bool:
         """Say whether dev chooses the best epoch: a linear matcher has none."""
@@ -446,3 +452,6 @@ def _join(
         return linear
     neural = NeuralMatcher(network, config.search.cluster, config.search.adds, keeps_vectors)
     return neural if linear is None else JointMatcher(neural, linear, config.match.linear)
+
+
+METHOD = XbertMethod()

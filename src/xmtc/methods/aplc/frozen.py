@@ -1,0 +1,124 @@
+"""An exported APLC-XLNet model: the graph gives the texts' vectors, numpy ranks as `head.py` does with tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_expit
+
+from xmtc.core.storage import FolderReader
+from xmtc.neural.frozen import (
+    Found,
+    FrozenBatch,
+    FrozenModel,
+    FrozenNetwork,
+    FrozenSpec,
+    best_columns,
+    join_windows,
+    open_frozen,
+    own_files,
+    pick,
+    read_spec,
+    read_tokenizer,
+    read_weights,
+)
+from xmtc.neural.graph import Graph
+
+_CHUNK = 65_536  # labels whose logits are held at once
+
+
+class AplcSpec(FrozenSpec):
+    """What an exported model stores of its head."""
+
+    sizes: list[int]  # labels in head and tails
+    bare: bool  # whether tails have neither norm nor ReLU
+    initial_bias: float  # constant in the labels' logits, unless each has its own (`prior`)
+    epsilon: float  # of the tails' norms
+
+
+class FrozenAplc(FrozenNetwork):
+    """A hidden layer, the head's labels and the tails' clusters, and tails of their own."""
+
+    def __init__(self, graph: Graph, weights: Mapping[str, NDArray[Any]], spec: AplcSpec) -> None:
+        super().__init__(graph, weights)
+        self.spec = spec
+        self.starts = np.cumsum([0, *spec.sizes])
+
+    def rank(self, batch: FrozenBatch, k: int) -> Found:
+        """The k best labels and their probabilities; tails that cannot change a document's best are passed over."""
+        hidden = self._hidden(batch)
+        order = self.weights["order"]
+        labels = np.full((len(hidden), k), -1, dtype=np.int64)
+        scores = np.full((len(hidden), k), -np.inf, dtype=np.float32)
+        clusters = self._clusters(hidden)
+        for band, size in enumerate(self.spec.sizes):
+            rows = np.arange(len(hidden))
+            if band:
+                rows = np.flatnonzero(clusters[:, band - 1] >= scores.min(axis=1))
+            vectors = self._narrow(hidden[rows], band)
+            for first in range(0, size if len(rows) else 0, _CHUNK):
+                places = slice(first, min(first + _CHUNK, size))
+                found = log_expit(self._logits(vectors, band, places))
+                if band:
+                    found += clusters[rows, band - 1, None]
+                best = best_columns(found, k)
+                names = np.hstack([labels[rows], order[self.starts[band] :][places][best]])
+                both = np.hstack([scores[rows], pick(found, best)])
+                kept = best_columns(both, k)
+                labels[rows], scores[rows] = pick(names, kept), pick(both, kept)
+        return labels, np.exp(scores)
+
+    def score(self, batch: FrozenBatch, label: int) -> NDArray[np.floating]:
+        """(B,) the logarithm of the label's probability."""
+        hidden = self._hidden(batch)
+        place = int(np.flatnonzero(self.weights["order"] == label)[0])
+        band = int(np.searchsorted(self.starts, place, side="right")) - 1
+        at = slice(place - self.starts[band], place - self.starts[band] + 1)
+        found = log_expit(self._logits(self._narrow(hidden, band), band, at))[:, 0]
+        return np.asarray(found + self._clusters(hidden)[:, band - 1] if band else found)
+
+    def _hidden(self, batch: FrozenBatch) -> NDArray[np.float32]:
+        """(B, d_h)."""
+        weights = self.weights
+        vectors = self.graph.run(batch.feeds())["text"]
+        text = join_windows(vectors, batch, self.spec.window_pool, weights.get("attention"))
+        return np.asarray(np.tanh(text @ weights["hidden.weight"].T + weights["hidden.bias"]))
+
+    def _clusters(self, hidden: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(B, tails): logarithms of the clusters' probabilities."""
+        logits = hidden @ self.weights["head"][self.spec.sizes[0] :].T
+        if "prior" in self.weights:
+            logits = logits + self.weights["prior"][self.starts[-1] :]
+        return np.asarray(log_expit(logits))
+
+    def _narrow(self, hidden: NDArray[np.float32], band: int) -> NDArray[np.float32]:
+        """What a band's labels meet: the hidden vector, or a tail's narrow one."""
+        if band == 0:
+            return hidden
+        narrow = hidden @ self.weights[f"squeeze.{band}"].T
+        if self.spec.bare:
+            return np.asarray(narrow)
+        centred = narrow - narrow.mean(axis=1, keepdims=True)
+        spread = np.sqrt(np.square(centred).mean(axis=1, keepdims=True) + self.spec.epsilon)
+        return np.asarray(
+            np.maximum(centred / spread * self.weights[f"norm.{band}"] + self.weights[f"shift.{band}"], 0)
+        )
+
+    def _logits(self, vectors: NDArray[np.float32], band: int, places: slice) -> NDArray[np.float32]:
+        """Logits of the labels at some places of a band."""
+        table = self.weights["head" if band == 0 else f"labels.{band}"]
+        constants: Any = self.spec.initial_bias
+        if "prior" in self.weights:
+            constants = self.weights["prior"][self.starts[band] :][places]
+        return np.asarray(vectors @ table[places].T + constants, dtype=np.float32)
+
+
+def load_frozen(reader: FolderReader) -> FrozenModel:
+    """Load an exported model."""
+    manifest, labels = open_frozen(reader)
+    spec = read_spec(reader, AplcSpec)
+    network = FrozenAplc(Graph(reader), read_weights(reader), spec)
+    return FrozenModel(manifest, labels, network, read_tokenizer(reader, spec), spec.layout, own_files(reader))

@@ -1,0 +1,312 @@
+"""A cascade: a cheap model ranks every document, an expensive one those that gain most by it.
+
+A gate looks at the cheap model's ranking of a document and expects by how much the expensive model's P@5 would be
+higher. It is learnt on documents that neither model was trained on: an additive model, in which every feature adds what
+its bin is worth (backfitting, with bins of equally many documents and worths that shrink to 0). A document goes to the
+expensive model where the expected gain is above a threshold, so results do not depend on batching.
+docs/methods/ensemble.md describes features and report.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from xmtc.core.calibration import Calibration, fit_calibration
+from xmtc.core.corpus import Corpus
+from xmtc.core.errors import ConfigError, DataError, ModelError
+from xmtc.core.explanation import Explanation
+from xmtc.core.labels import LabelSet
+from xmtc.core.lessons import Lesson
+from xmtc.core.metrics import evaluate
+from xmtc.core.model import DisplayedModel, Documents, Model, check_k
+from xmtc.core.progress import SILENT, Progress
+from xmtc.core.ranking import Ranking
+from xmtc.core.storage import FolderReader, Manifest, write_folder
+from xmtc.methods.ensemble.members import (
+    EnsembleConfig,
+    EnsembleDetails,
+    SharePoint,
+    find_entries,
+    rename,
+    save_members,
+)
+
+DEPTH = 20  # labels of each model that probabilities are learnt from
+SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)  # of the documents, in the report
+SHOWN = ("P@5", "PSP@5")
+_SEEN, _SCORED = 10, 5  # labels that the gate looks at, and those whose precision counts
+_BINS, _SHRINK, _SWEEPS = 8, 20.0, 20  # bins of a feature, documents' worth of doubt about each, rounds of backfitting
+_FEWEST = 10  # labelled documents to learn from
+_TIMED, _WARM = 50, 5  # documents that latencies are measured on, and before
+_GATE, _CALIBRATION = "gate.json", "calibration-{}.json"
+_SOURCE = "that the cascade learnt from"
+
+
+@dataclass(frozen=True, eq=False)
+class Gate:
+    """Expected gain: `base`, and for each feature what its bin is worth."""
+
+    edges: NDArray[np.float64]  # (features, bins − 1)
+    worth: NDArray[np.float64]  # (features, bins)
+    base: float
+    threshold: float = np.inf  # expected gain from which a document goes to the expensive model
+
+    @classmethod
+    def fit(cls, features: NDArray[np.float64], gains: NDArray[np.float64]) -> Gate:
+        """Learn what each bin of each feature is worth."""
+        levels = np.arange(1, _BINS) / _BINS
+        edges = np.quantile(features, levels, axis=0).T
+        bins = [np.searchsorted(own, column, side="right") for own, column in zip(edges, features.T, strict=True)]
+        worth, base = np.zeros((len(edges), _BINS)), float(gains.mean())
+        left = gains - base  # what no feature explains yet
+        for _ in range(_SWEEPS):
+            for i, place in enumerate(bins):
+                left = left + worth[i][place]
+                counts = np.bincount(place, minlength=_BINS)
+                worth[i] = np.bincount(place, left, minlength=_BINS) / (counts + _SHRINK)
+                left = left - worth[i][place]
+        return cls(edges, worth, base)
+
+    def expect(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the expected gain of each document."""
+        total = np.full(len(features), self.base)
+        for own, worth, column in zip(self.edges, self.worth, features.T, strict=True):
+            total += worth[np.searchsorted(own, column, side="right")]
+        return total
+
+    def to_json(self) -> str:
+        """Return the gate as text."""
+        raw = {"edges": self.edges.tolist(), "worth": self.worth.tolist(), "base": self.base}
+        threshold = None if np.isinf(self.threshold) else self.threshold
+        return json.dumps({**raw, "threshold": threshold, "all": self.threshold == -np.inf}, sort_keys=True) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Gate:
+        """Rebuild a gate from what `to_json` gave."""
+        raw = json.loads(text)
+        threshold = raw["threshold"] if raw["threshold"] is not None else (-np.inf if raw["all"] else np.inf)
+        return cls(np.array(raw["edges"]), np.array(raw["worth"]), raw["base"], threshold)
+
+
+def describe_rankings(ranking: Ranking, labels: LabelSet, sizes: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Return what the gate sees of the cheap model's rankings, which have probabilities: (documents, features).
+
+    sizes: characters of each text, or features of each row.
+    """
+    assert ranking.probabilities is not None
+    listed = ranking.labels[:, :_SEEN] >= 0
+    p = np.where(listed, ranking.probabilities[:, :_SEEN], 0).astype(np.float64)
+    scores = np.where(listed, ranking.scores[:, :_SEEN], 0).astype(np.float64)
+    known = np.where(listed, np.log1p(labels.counts)[ranking.labels[:, :_SEEN]], 0)
+    features = (
+        p[:, :_SCORED].sum(axis=1),  # right labels that are expected
+        p[:, 0],
+        p[:, _SCORED - 1],
+        p[:, _SCORED:].sum(axis=1),  # right labels that are expected just below
+        (p * (1 - p)).sum(axis=1),
+        scores[:, 0],
+        scores[:, 0] - scores[:, _SCORED - 1],
+        known[:, :_SCORED].mean(axis=1),
+        np.log1p(sizes),
+    )
+    return np.stack(features, axis=1)
+
+
+def learn_cascade(
+    manifest: Manifest[EnsembleDetails],
+    config: EnsembleConfig,
+    labels: LabelSet,
+    corpus: Corpus,
+    lessons: Iterable[Lesson],
+    progress: Progress = SILENT,
+) -> tuple[Gate, tuple[Calibration, Calibration], list[SharePoint]]:
+    """Learn a gate from rankings by models that were not trained on the documents.
+
+    Return the gate, what both models' scores are worth, and a report: the scores that shares of the documents reach.
+    The gains in the report are expected by gates of the other half of the documents.
+    """
+    aligned = corpus.align(labels)
+    rows, parts = [np.zeros(0, dtype=np.int64)], []
+    for lesson in lessons:
+        rows.append(lesson.rows)
+        parts.append(
+            [
+                rename(ranking, find_entries(labels, own)).padded(DEPTH)
+                for ranking, own in zip(lesson.rankings, lesson.labels, strict=True)
+            ]
+        )
+    documents = aligned.take(np.concatenate(rows))
+    if len(documents) < _FEWEST:
+        raise DataError(f"a cascade needs {_FEWEST} labelled documents or more; got {len(documents)}")
+    cheap, expensive = (Ranking.stack(list(own)) for own in zip(*parts, strict=True))
+    sizes = _sizes(documents.texts if documents.texts is not None else documents.X)
+    gains = _hits(expensive, documents.Y) - _hits(cheap, documents.Y)
+
+    def learn(chosen: NDArray[np.int64]) -> tuple[Gate, Calibration]:
+        truth = documents.take(chosen)
+        calibration = fit_calibration(_take(cheap, chosen), truth.Y, aligned.labels, "isotonic", _SOURCE)
+        return Gate.fit(see(chosen, calibration), gains[chosen]), calibration
+
+    def see(chosen: NDArray[np.int64], calibration: Calibration) -> NDArray[np.float64]:
+        judged = calibration.apply(_take(cheap, chosen), aligned.labels)
+        return describe_rankings(judged, aligned.labels, sizes[chosen])
+
+    progress.stage("learning")
+    everything = np.arange(len(documents))
+    expected = np.zeros(len(documents))
+    for half in documents.fold(2, manifest.seed):
+        gate, calibration = learn(np.setdiff1d(everything, half))
+        expected[half] = gate.expect(see(half, calibration))
+    order = np.argsort(-expected, kind="stable")
+    report = []
+    for share in sorted({*SHARES, config.share}):
+        asked = np.sort(order[: round(share * len(order))])
+        found = evaluate(
+            cheap.put(asked, _take(expensive, asked)),
+            documents.Y,
+            aligned.labels,
+            manifest.n_documents,
+            mode="known",
+            propensity=config.propensity,
+            intervals=False,
+        )
+        report.append(SharePoint(share=share, scores={key: round(found[key], 2) for key in SHOWN}))
+    gate, calibration = learn(everything)
+    other = fit_calibration(expensive, documents.Y, aligned.labels, "isotonic", _SOURCE)
+    ends = {0.0: np.inf, 1.0: -np.inf}
+    usual = float(np.quantile(gate.expect(see(everything, calibration)), 1 - config.share))
+    return replace(gate, threshold=ends.get(config.share, usual)), (calibration, other), report
+
+
+def share_within(members: Sequence[Model], corpus: Corpus, budget: float, progress: Progress = SILENT) -> float:
+    """Return the share of documents that may go to the second model for a mean of `budget` seconds per document.
+
+    Measured here and now, on single documents: on another machine, or a busy one, it is another.
+    """
+    documents = corpus.texts if corpus.texts is not None else corpus.X
+    assert documents is not None  # a corpus has one of them
+    n = min(_WARM + _TIMED, len(corpus))
+    cheap, expensive = (_latency(member, documents, n) for member in members)
+    progress.say(f"one document takes {1e3 * cheap:.2f} ms, and {1e3 * expensive:.2f} ms more by the expensive model")
+    if budget < cheap:
+        raise ConfigError(
+            f"budget is {1e3 * budget:g} ms per document, but the cheap model alone takes {1e3 * cheap:.2f} ms here"
+        )
+    return min(1.0, round((budget - cheap) / expensive, 4))
+
+
+def _latency(model: Model, documents: Documents, n: int) -> float:
+    """Median seconds for one document."""
+    taken = []
+    for i in range(n):
+        one = _some(documents, np.array([i]))
+        started = time.perf_counter()
+        model.rank(one, _SCORED)
+        taken.append(time.perf_counter() - started)
+    return float(np.median(taken[_WARM:] or taken))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CascadeModel(DisplayedModel):
+    """A cheap model, an expensive one and a gate; see `xmtc.core.model.Model`. Rankings have probabilities."""
+
+    manifest: Manifest[EnsembleDetails]
+    labels: LabelSet
+    members: tuple[Model, ...]  # the cheap model, the expensive one
+    gate: Gate
+    calibrations: tuple[Calibration, Calibration]
+
+    def rank(self, documents: Documents, k: int = 5) -> Ranking:
+        """Return the k best labels of each document, by the model that the gate chooses, with its scores."""
+        check_k(k)
+        wide = max(k, _SEEN)
+        cheap = self._rank_by(0, documents, wide)
+        asked = self._asked(cheap, documents)
+        if len(asked):
+            cheap = cheap.put(asked, self._rank_by(1, _some(documents, asked), wide))
+        return replace(cheap.top(k), label_set=self.labels)
+
+    def display_line(self) -> str:
+        """Return which models rank, and how many documents go to the second."""
+        cheap, expensive = (member.manifest.method for member in self.members)
+        share = self.manifest.config["share"]
+        return f"{cheap}, and {expensive} for about {share:.0%} of the documents; {self.labels.display_line()}"
+
+    def explain(self, text: str, label: str) -> Explanation:
+        """Explain by the model that ranks the text, or by the other where that one does not know the label."""
+        entry = self.labels.find(label)
+        id = self.labels.ids[entry]
+        asked = len(self._asked(self._rank_by(0, [text], _SEEN), [text]))
+        for member in self.members[::-1] if asked else self.members:
+            if member.labels.position.get(id, member.labels.n_labels) < member.labels.n_labels:
+                return member.explain(text, id)
+        raise DataError(f"label {label!r} has no training document, so no member ever gives it")
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write one folder that holds both models and the gate."""
+        with write_folder(folder, overwrite=overwrite) as out:
+            save_members(out, self.labels, self.members)
+            out.text(_GATE, self.gate.to_json())
+            for i, calibration in enumerate(self.calibrations):
+                out.text(_CALIBRATION.format(i), calibration.to_json())
+            out.manifest(self.manifest)
+
+    def _rank_by(self, i: int, documents: Documents, k: int) -> Ranking:
+        """A member's ranking over the cascade's labels, with probabilities."""
+        ranking = rename(self.members[i].rank(documents, k), self._entries[i])
+        return self.calibrations[i].apply(ranking, self.labels)
+
+    def _asked(self, cheap: Ranking, documents: Documents) -> NDArray[np.int64]:
+        """Documents that the expensive model is asked about."""
+        expected = self.gate.expect(describe_rankings(cheap, self.labels, _sizes(documents)))
+        return np.flatnonzero(expected > self.gate.threshold)
+
+    @cached_property
+    def _entries(self) -> list[NDArray[np.int32]]:
+        return [find_entries(self.labels, member.labels) for member in self.members]
+
+
+def read_cascade(
+    reader: FolderReader, manifest: Manifest[EnsembleDetails], labels: LabelSet, members: tuple[Model, ...]
+) -> CascadeModel:
+    """Rebuild a cascade whose members are loaded."""
+    texts = [reader.text(name) for name in (_GATE, *(_CALIBRATION.format(i) for i in range(2)))]
+    gate, *known = [text for text in texts if text is not None] or [""]
+    if len(known) != 2:
+        raise ModelError(f"{reader.folder} lacks its gate or a calibration; copy the model folder again")
+    one, two = map(Calibration.from_json, known)
+    return CascadeModel(manifest, labels, members, Gate.from_json(gate), (one, two))
+
+
+def _hits(ranking: Ranking, truth: sp.csr_matrix) -> NDArray[np.float64]:
+    """P@5 of each document, from 0 to 1."""
+    keys = np.repeat(np.arange(truth.shape[0]), np.diff(truth.indptr)) * truth.shape[1] + truth.indices
+    best = ranking.labels[:, :_SCORED].astype(np.int64)
+    own = np.arange(len(best))[:, None] * truth.shape[1] + best
+    return np.asarray((np.isin(own, keys) & (best >= 0)).sum(axis=1) / _SCORED)
+
+
+def _take(ranking: Ranking, rows: NDArray[np.int64]) -> Ranking:
+    return Ranking(ranking.labels[rows], ranking.scores[rows])
+
+
+def _some(documents: Documents, rows: NDArray[np.int64]) -> Documents:
+    return documents[rows] if sp.issparse(documents) else [documents[int(row)] for row in rows]
+
+
+def _sizes(documents: Documents | None) -> NDArray[np.int64]:
+    """Characters of each text, or stored features of each row."""
+    if documents is None:
+        return np.zeros(0, dtype=np.int64)
+    if sp.issparse(documents):
+        return np.diff(documents.indptr)
+    return np.array([len(text) for text in documents], dtype=np.int64)

@@ -1,0 +1,278 @@
+"""Exported models: an ONNX graph makes vectors of texts, numpy ranks labels by them. Needs neither torch nor its kin.
+
+`freeze.py` writes what is read here. Each method brings a `FrozenNetwork`, which does with arrays what its torch
+network does with tensors.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ConfigDict
+
+from xmtc.core.config import Settings
+from xmtc.core.errors import ModelError
+from xmtc.core.explanation import Explanation
+from xmtc.core.labels import LabelSet
+from xmtc.core.model import DisplayedModel, Documents, check_k, pack_texts
+from xmtc.core.ranking import Ranking
+from xmtc.core.storage import Details, FolderReader, Manifest, Record, write_folder
+from xmtc.core.texts import Texts
+from xmtc.features.tokens import Tokens, tokenize
+from xmtc.neural.graph import GRAPH, Graph
+from xmtc.neural.padding import order_batches, pad_documents
+from xmtc.neural.tokenizer import FastTokenizer, Tokenizer, TokenLayout
+from xmtc.neural.windows import Choice, Joining
+
+WEIGHTS, SPEC, TOKENIZER = "head", "frozen.json", "encoder/tokenizer.json"
+SCALE = ".scale"  # ends the name of what int8 rows are multiplied by
+_BATCH, _TOKENS = 256, 8192  # documents and tokens in a batch, padding included
+_WORD = re.compile(r"\w+")
+
+Found = tuple[NDArray[np.integer], NDArray[np.floating]]  # labels and their scores
+
+
+class FrozenSpec(Record):
+    """How texts are read, and what an exported network stores beside its arrays; methods add their fields."""
+
+    max_length: int
+    windows: int = 1
+    window_choice: Choice = "first"
+    window_pool: Joining = "mean"
+    pad_id: int
+    pad_left: bool = False
+
+    @property
+    def layout(self) -> TokenLayout:
+        """How tokens are padded."""
+        return TokenLayout(self.pad_id, self.pad_left, window=self.max_length if self.windows > 1 else None)
+
+
+S = TypeVar("S", bound=FrozenSpec)
+
+
+class AnySettings(Settings):
+    """Settings of any method, as they were stored: checking them would need the method, and so torch."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class AnyDetails(Details):
+    """Details of any method, as they were stored."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class TextReader(Protocol):
+    """Turns texts into tokens: an encoder's tokenizer, or a vocabulary of words."""
+
+    def __call__(self, texts: Sequence[str]) -> list[list[int]]:
+        """Tokenize."""
+
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """Return each token's (start, end) in characters of the text; special tokens get (0, 0)."""
+
+
+@dataclass(frozen=True, eq=False)
+class FrozenBatch:
+    """Documents ready for a graph; those of document i are the rows window_starts[i] to window_starts[i + 1]."""
+
+    rows: NDArray[np.int64]  # (B,) numbers of the documents
+    ids: NDArray[np.int64]  # (windows, T)
+    mask: NDArray[np.bool_]
+    window_starts: NDArray[np.int64]  # (B + 1,)
+
+    def feeds(self) -> dict[str, NDArray]:
+        """Return what the graph reads."""
+        return {"ids": self.ids, "mask": self.mask}
+
+
+@dataclass(frozen=True, eq=False)
+class FrozenInputs:
+    """What a network is fed of many documents."""
+
+    tokens: Tokens
+    layout: TokenLayout
+
+    def collate(self, rows: NDArray[np.int64], seen: Sequence[NDArray[np.bool_]] | None = None) -> FrozenBatch:
+        """Pad the documents of `rows`; seen: the tokens of each that the network may see."""
+        return FrozenBatch(rows, *pad_documents([self.tokens[int(row)] for row in rows], self.layout, seen))
+
+    def batches(self) -> Iterator[FrozenBatch]:
+        """Yield all documents, the longest first: long ones in small batches, short ones in large."""
+        lengths = self.tokens.lengths
+        for rows in order_batches(lengths, _BATCH, 0, 0, shuffle=False):
+            part = max(1, _TOKENS // max(1, int(lengths[rows].max())))
+            yield from (self.collate(rows[start : start + part]) for start in range(0, len(rows), part))
+
+
+class FrozenNetwork(ABC):
+    """A graph, and in numpy what follows it."""
+
+    def __init__(self, graph: Graph, weights: Mapping[str, NDArray[np.float32]]) -> None:
+        self.graph = graph
+        self.weights = weights
+
+    @abstractmethod
+    def rank(self, batch: FrozenBatch, k: int) -> Found:
+        """Return the k best labels of each document and their scores, (B, ≤ k) each; −1 where there are fewer."""
+
+    @abstractmethod
+    def score(self, batch: FrozenBatch, label: int) -> NDArray[np.floating]:
+        """Return (B,) what an explanation follows: the logit of a label, or the logarithm of its score."""
+
+    def attend(self, batch: FrozenBatch, label: int) -> NDArray[np.floating] | None:
+        """Return (B, T) how much a label attends to each token; None if the network has no such part."""
+        return None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FrozenModel(DisplayedModel):
+    """An exported network with its labels and tokenizer; see `xmtc.core.model.Model`."""
+
+    manifest: Manifest[Details]
+    labels: LabelSet
+    network: FrozenNetwork
+    tokenizer: TextReader
+    layout: TokenLayout
+    files: Mapping[str, NDArray[np.uint8]]  # of the folder, to be saved as they are
+
+    def rank(self, documents: Documents, k: int = 5) -> Ranking:
+        """Return the k best labels of each text."""
+        check_k(k)
+        inputs = self.read(pack_texts(documents))
+        n = len(inputs.tokens)
+        labels = np.full((n, k), -1, dtype=np.int32)
+        scores = np.full((n, k), -np.inf, dtype=np.float32)
+        for batch in inputs.batches():
+            found, values = self.network.rank(batch, k)
+            labels[batch.rows, : found.shape[1]] = found
+            scores[batch.rows, : found.shape[1]] = values
+        return replace(Ranking.best(labels, scores, k), label_set=self.labels)
+
+    def read(self, texts: Texts) -> FrozenInputs:
+        """Return what the network is fed of each text."""
+        return FrozenInputs(tokenize(texts, self.tokenizer), self.layout)
+
+    def explain(self, text: str, label: str) -> Explanation:
+        """Say which words of a text a label attends to, or how far its score falls without each (occlusion)."""
+        entry = self.labels.find_trained(label)
+        texts = Texts.pack([text])
+        text, inputs = texts[0], self.read(texts)
+        ranking = self.rank([text], self.labels.n_labels)
+        found = ranking.scores[0][ranking.labels[0] == entry]
+        spans, how = self._weigh_words(text, inputs, entry)
+        return Explanation(
+            label=self.labels.ids[entry],
+            score=float(found[0]) if len(found) else 0.0,  # 0: the shortlist left it out
+            method=f"{self.manifest.method}, by {how}",
+            spans=spans,
+            text=text,
+        )
+
+    def _weigh_words(self, text: str, inputs: FrozenInputs, label: int) -> tuple[tuple[Any, ...], str]:
+        """(start, end, weight) of the words that are read, and how they were weighed."""
+        words = [match.span() for match in _WORD.finditer(text)]
+        place_of = {word: i for i, word in enumerate(words)}
+        owner = np.full(len(inputs.tokens[0]), -1)  # the word of each token
+        for token, (start, end) in enumerate(self.tokenizer.offsets(text)):
+            owner[token] = next((place_of[word] for word in words if start < word[1] and end > word[0]), -1)
+        read = np.unique(owner[owner >= 0])
+        whole = inputs.collate(np.zeros(1, dtype=np.int64))
+        attention = self.network.attend(whole, label)
+        if attention is not None:
+            of_tokens = attention[whole.mask]
+            weights = np.bincount(owner[owner >= 0], of_tokens[owner >= 0], minlength=len(words))
+            return tuple((*words[i], float(weights[i])) for i in read if weights[i] != 0), "attention"
+        before = float(self.network.score(whole, label)[0])
+        spans = []
+        step = max(1, _TOKENS // len(owner))
+        for first in range(0, len(read), step):
+            hidden = read[first : first + step]
+            batch = inputs.collate(np.zeros(len(hidden), dtype=np.int64), [owner != word for word in hidden])
+            falls = np.nan_to_num(before - self.network.score(batch, label))
+            spans += [(*words[i], float(fall)) for i, fall in zip(hidden, falls, strict=True) if fall != 0]
+        return tuple(spans), "occlusion"
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write the model folder, whole or not at all."""
+        with write_folder(folder, overwrite=overwrite) as out:
+            out.labels(self.labels)
+            for name, content in self.files.items():
+                out.data(name, content)
+            out.manifest(self.manifest)
+
+
+def open_frozen(reader: FolderReader) -> tuple[Manifest[Details], LabelSet]:
+    """Read what every exported model has besides its network."""
+    manifest, _, labels = reader.open(AnySettings, AnyDetails)
+    return manifest, labels
+
+
+def read_spec(reader: FolderReader, spec: type[S]) -> S:
+    """Read how texts are read and what else the method has stored."""
+    return spec.model_validate_json(reader.text(SPEC) or "{}")
+
+
+def read_weights(reader: FolderReader, name: str = WEIGHTS) -> dict[str, NDArray[np.float32]]:
+    """Read the arrays behind a graph; rows that are stored in 8 bits come back as floats."""
+    from safetensors.numpy import load_file
+
+    found = load_file(reader.folder / f"{name}.safetensors")
+    return {
+        key: array if f"{key}{SCALE}" not in found else array.astype(np.float32) * found[f"{key}{SCALE}"]
+        for key, array in found.items()
+        if not key.endswith(SCALE)
+    }
+
+
+def read_tokenizer(reader: FolderReader, spec: FrozenSpec) -> Tokenizer:
+    """Read the tokenizer; texts are cut as the settings of training say."""
+    content = reader.text(TOKENIZER)
+    if content is None:
+        raise ModelError(f"{reader.folder / TOKENIZER} is missing; export the model again")
+    inner = FastTokenizer(content, spec.max_length if spec.windows == 1 else None)
+    return Tokenizer(inner, spec.max_length, spec.windows, spec.window_choice)
+
+
+def own_files(reader: FolderReader, *prefixes: str) -> dict[str, NDArray[np.uint8]]:
+    """Map the files of an exported model; `prefixes` are of those that a method adds."""
+    own = (GRAPH, f"{WEIGHTS}.safetensors", SPEC, "encoder/", *prefixes)
+    return {name: reader.data(name) for name in reader.files if name.startswith(own)}
+
+
+def join_windows(
+    vectors: NDArray[np.float32], batch: FrozenBatch, joining: Joining, attention: NDArray[np.float32] | None = None
+) -> NDArray[np.float32]:
+    """(windows of all texts, width) → (B, width), as `window_pool.WindowPool` joins them."""
+    starts, counts = batch.window_starts[:-1], np.diff(batch.window_starts)
+    if len(vectors) == len(starts):  # one window each
+        return vectors
+    if joining == "max":
+        return np.asarray(np.maximum.reduceat(vectors, starts))
+    if joining == "mean" or attention is None:
+        return np.asarray(np.add.reduceat(vectors, starts) / counts[:, None].astype(np.float32))
+    scores = vectors @ attention
+    powers = np.exp(scores - np.repeat(np.maximum.reduceat(scores, starts), counts))
+    shares = powers / np.repeat(np.add.reduceat(powers, starts), counts)
+    return np.asarray(np.add.reduceat(vectors * shares[:, None], starts))
+
+
+def best_columns(scores: NDArray[np.floating], k: int) -> NDArray[np.int64]:
+    """Return the columns of the k largest scores of each row, in any order; fewer where there are fewer columns."""
+    n = scores.shape[1]
+    if k >= n:
+        return np.broadcast_to(np.arange(n), scores.shape)
+    return np.argpartition(scores, n - k, axis=1)[:, n - k :]
+
+
+def pick(values: NDArray, columns: NDArray[np.integer]) -> NDArray:
+    """Return the values at (B, k) columns."""
+    return np.take_along_axis(values, columns, axis=1)

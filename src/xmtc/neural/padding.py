@@ -1,0 +1,63 @@
+"""Padding: which documents are read together, and their tokens in one array. Needs no torch.
+
+The order is a function of (seed, epoch) alone: so a resumed run sees the batches it would have seen, and every rank
+cuts its share from the same global batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xmtc.neural.tokenizer import TokenLayout
+
+_POOL = 64  # batches whose documents are sorted by length together
+
+
+def pad_documents(
+    documents: Sequence[NDArray[np.integer]], layout: TokenLayout, seen: Sequence[NDArray[np.bool_]] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
+    """Return ids and mask, a row for each window of the documents, and the first row of each document and the end.
+
+    Without windows a document is one row. seen: which tokens of each document the mask shows; None: all.
+    """
+    size = layout.window
+    n_windows = [1 if size is None else -(-len(tokens) // size) for tokens in documents]
+    width = max((len(tokens) if size is None else min(size, len(tokens)) for tokens in documents), default=1)
+    starts = np.cumsum([0, *n_windows])
+    ids = np.full((starts[-1], width), layout.pad_id, dtype=np.int64)
+    mask = np.zeros((starts[-1], width), dtype=bool)
+    for i, tokens in enumerate(documents):
+        for window in range(n_windows[i]):
+            own = slice(None) if size is None else slice(window * size, (window + 1) * size)
+            length = len(tokens[own])
+            place = slice(width - length, width) if layout.pad_left else slice(0, length)
+            ids[starts[i] + window, place] = tokens[own]
+            mask[starts[i] + window, place] = True if seen is None else seen[i][own]
+    return ids, mask, starts
+
+
+def order_batches(
+    lengths: NDArray[np.integer], batch_size: int, seed: int, epoch: int, shuffle: bool = True
+) -> list[NDArray[np.int64]]:
+    """Cut documents into batches of like length.
+
+    Shuffled, documents are drawn at random into pools of 64 batches, sorted by length inside a pool, and the batches
+    shuffled again: lengths differ little in a batch, and no batch recurs. Not shuffled, all are sorted by length, the
+    longest first, so that running out of memory shows at once.
+    """
+    n = len(lengths)
+    if not shuffle:
+        order = np.argsort(-lengths, kind="stable")
+        return [order[start : start + batch_size] for start in range(0, n, batch_size)]
+    random = np.random.default_rng([seed, epoch])
+    order = random.permutation(n)
+    pool = batch_size * _POOL
+    batches = []
+    for start in range(0, n, pool):
+        members = order[start : start + pool]
+        members = members[np.argsort(lengths[members], kind="stable")]
+        batches += [members[i : i + batch_size] for i in range(0, len(members), batch_size)]
+    return [batches[i] for i in random.permutation(len(batches))]

@@ -1,0 +1,114 @@
+"""Tokenizer: texts → token ids, cut at a length or into windows; TokenLayout: how an encoder wants them padded.
+
+Needs neither torch nor transformers: an exported model reads its tokenizer by the `tokenizers` package alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, TypeVar
+
+from xmtc.core.errors import ModelError
+from xmtc.neural.windows import Choice, cut_windows
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class TokenLayout:
+    """How a family lays out a sequence."""
+
+    pad_id: int
+    pad_left: bool = False
+    cls_last: bool = False
+    segments: bool = False  # whether the network takes segment ids
+    cls_segment: int = 0  # XLNet's [CLS] has a segment of its own
+    pad_segment: int = 0
+    window: int | None = None  # tokens of a window, where a text's may be several, one after another
+
+
+@dataclass(frozen=True, eq=False)
+class Tokenizer:
+    """A family's tokenizer, which cuts texts at max_length tokens, or into windows of that many."""
+
+    inner: Any
+    max_length: int
+    windows: int = 1  # at most, of a text
+    choice: Choice = "first"
+
+    def __call__(self, texts: Sequence[str]) -> list[list[int]]:
+        """Turn texts into token ids, special tokens included; the last special token survives cutting.
+
+        Of several windows, each has its special tokens, and they come one after another.
+        """
+        if self.windows > 1:
+            whole = self.inner(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
+            before, after = self._special_ids()
+            return [self._cut(ids, before, after) for ids in whole]
+        found: list[list[int]] = self.inner(
+            list(texts),
+            truncation=True,
+            max_length=self.max_length,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        )["input_ids"]
+        return found
+
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """Return each token's (start, end) in characters of the text; special tokens get (0, 0)."""
+        if not self.inner.is_fast:
+            raise ModelError("this encoder's tokenizer does not say where its tokens stand: its words have no weights")
+        if self.windows > 1:
+            whole = self.inner(text, add_special_tokens=False, verbose=False, return_offsets_mapping=True)
+            before, after = ([(0, 0)] * len(special) for special in self._special_ids())
+            return self._cut([(int(start), int(end)) for start, end in whole["offset_mapping"]], before, after)
+        found = self.inner(text, truncation=True, max_length=self.max_length, return_offsets_mapping=True)
+        return [(int(start), int(end)) for start, end in found["offset_mapping"]]
+
+    def _cut(self, tokens: Sequence[T], before: Sequence[T], after: Sequence[T]) -> list[T]:
+        """A text's windows one after another, each between its special tokens."""
+        size = self.max_length - len(before) - len(after)
+        parts = cut_windows(len(tokens), size, self.windows, self.choice)
+        return list(chain.from_iterable([*before, *tokens[start:stop], *after] for start, stop in parts))
+
+    def _special_ids(self) -> tuple[list[int], list[int]]:
+        """The special tokens before and after a text."""
+        bare, whole = (self.inner("a", add_special_tokens=flag)["input_ids"] for flag in (False, True))
+        n_before = next(i for i in range(len(whole)) if whole[i : i + len(bare)] == bare)
+        return whole[:n_before], whole[n_before + len(bare) :]
+
+    def fingerprint(self) -> str:
+        """Return a string that changes whenever the ids could."""
+        lengths = str(self.max_length) + (f"|{self.windows}|{self.choice}" if self.windows > 1 else "")
+        if not self.inner.is_fast:
+            return f"{json.dumps(self.inner.get_vocab(), sort_keys=True)}|{lengths}"
+        state = json.loads(self.inner.backend_tokenizer.to_str())
+        state.update(truncation=None, padding=None)  # these remember the last call
+        return f"{json.dumps(state, sort_keys=True)}|{lengths}"
+
+
+class FastTokenizer:
+    """A tokenizer.json as an exported model stores it; `Tokenizer` calls it as it calls those of transformers.
+
+    max_length: where texts are cut, special tokens counted; None leaves them whole.
+    """
+
+    is_fast = True
+
+    def __init__(self, content: str, max_length: int | None) -> None:
+        from tokenizers import Tokenizer as Backend
+
+        self.backend_tokenizer = Backend.from_str(content)
+        if max_length is not None:
+            self.backend_tokenizer.enable_truncation(max_length)
+
+    def __call__(self, texts: str | list[str], *, add_special_tokens: bool = True, **_: object) -> dict[str, Any]:
+        """Return the ids and places of tokens; a list of each for a list of texts."""
+        one = isinstance(texts, str)
+        batch = [texts] if one else texts
+        found = self.backend_tokenizer.encode_batch(batch, add_special_tokens=add_special_tokens)
+        ids, places = [each.ids for each in found], [each.offsets for each in found]
+        return {"input_ids": ids[0] if one else ids, "offset_mapping": places[0] if one else places}

@@ -1,0 +1,215 @@
+"""Exported models: each method's ranks as its torch model does, and without torch."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import xmtc
+from tests.methods.test_contract import METHODS, TREADER, briefly, corpus
+from tests.test_layers import HIDE_TORCH
+from tests.tiny import build_tiny
+from xmtc.core.calibration import calibration_of
+from xmtc.core.config import merge
+from xmtc.core.errors import ConfigError, ModelError
+from xmtc.core.storage import FolderReader
+
+torch = pytest.importorskip("torch", reason="models are exported by torch")
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
+# one of each kind of graph and head
+CHOSEN = {
+    "lightxml": METHODS["lightxml (xlnet, small)"],
+    "lightxml, clusters and two encoders": merge(
+        METHODS["lightxml (bert, large)"], {"head": {"negatives": "static-own", "sigmoid": True}}
+    ),
+    "lightxml, windows": METHODS["lightxml (bert, windows)"],
+    "aplc": merge(METHODS["aplc (roberta)"], {"cluster": {"bands": 3}}),
+    "aplc, windows": merge(
+        METHODS["aplc (bert)"],
+        {"head": {"bare": True}, "encoder": {"max_length": 8, "windows": 3, "window_pool": "max"}},
+    ),
+    "mexml": METHODS["mexml (bert)"],
+    "mexml, shortlist": merge(METHODS["mexml (shortlist)"], {"experts": ["A-first", "D-last"]}),
+    "xbert": merge(METHODS["xbert (bert)"], {"rank": {"embedding": True}, "cluster": {"seeds": 2}}),
+    "xbert, words": METHODS["xbert (both matchers)"],
+    "treader, words": merge(TREADER, {"head": {"pool": "flatten"}}),
+    "treader": METHODS["treader (xlnet)"],
+}
+TEXTS = [*list(corpus().texts)[:40], "", "never seen words", "TOPIC3WORD1 and topic3word2 " * 30]
+
+
+@pytest.fixture(scope="module", params=CHOSEN)
+def trained(request, tmp_path_factory):
+    """A model trained for three epochs, and its folder."""
+    config = merge(CHOSEN[request.param], {"train": {"epochs": 1 + (request.param == "treader")}})
+    if request.param == "treader":
+        config = merge(config, {"neighbours": {"renew": 1}})  # before the last epoch
+    folder = tmp_path_factory.mktemp("model")
+    build_tiny(config["encoder"]["name"], folder / "encoder", corpus().texts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XMTC_CACHE", str(folder / "cache"))
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        config = merge(config, {"encoder": {"name": str(folder / "encoder")}})
+        yield xmtc.train(corpus(), request.param.split(",")[0], config, seed=1), folder
+        torch.set_num_threads(threads)
+
+
+def test_ranks_as_the_torch_model_does(trained):
+    model, folder = trained
+    exported = xmtc.export(model, out=folder / "fp32")
+    one, two = model.rank(TEXTS, 24), exported.rank(TEXTS, 24)
+    for i in range(len(TEXTS)):
+        scores = dict(zip(one.labels[i].tolist(), one.scores[i].tolist(), strict=True))
+        assert scores.keys() == set(two.labels[i].tolist())
+        known = [scores[label] for label in two.labels[i].tolist()]
+        np.testing.assert_allclose(two.scores[i], known, atol=1e-4)
+    assert exported.manifest.details.format == "onnx-fp32"
+    assert exported.manifest.config == model.manifest.config
+
+
+def test_saves_and_explains(trained):
+    model, folder = trained
+    exported = xmtc.load(folder / "fp32")
+    exported.save(folder / "again")
+    again = xmtc.load(folder / "again")
+    assert FolderReader(folder / "again").files == FolderReader(folder / "fp32").files
+    assert again.manifest == exported.manifest
+    one, two = exported.rank(TEXTS, 7), again.rank(TEXTS, 7)
+    assert one.labels.tobytes() == two.labels.tobytes()
+    assert one.scores.tobytes() == two.scores.tobytes()
+    text = "Before, topic7word0 and TOPIC7WORD1; noise3 after."
+    explanation, own = exported.explain(text, "L07"), model.explain(text, "L07")
+    assert explanation.score == pytest.approx(own.score, abs=1e-4)
+    assert {text[start:end] for start, end, _ in explanation.spans} <= {
+        *["Before", "topic7word0", "and", "TOPIC7WORD1", "noise3", "after"]
+    }
+    if model.manifest.method == "mexml":  # attention needs no gradient
+        np.testing.assert_allclose([w for *_, w in explanation.spans], [w for *_, w in own.spans], atol=1e-4)
+    assert explanation.neighbours == own.neighbours or explanation.neighbours[0][0] == own.neighbours[0][0]
+
+
+def test_int8_keeps_the_scores_near(trained, request):
+    model, folder = trained
+    if "," in request.node.callspec.id:
+        pytest.skip("one graph of each method is enough")
+    exported = xmtc.export(model, int8=True, out=folder / "int8")
+    assert exported.manifest.details.format == "onnx-int8"
+    one, two = model.rank(TEXTS, 24), exported.rank(TEXTS, 24)
+    found = [
+        (score, other[label])
+        for i in range(len(TEXTS))
+        for other in [dict(zip(two.labels[i].tolist(), two.scores[i].tolist(), strict=True))]
+        for label, score in zip(one.labels[i].tolist(), one.scores[i].tolist(), strict=True)
+        if label in other and label >= 0
+    ]
+    assert len(found) > 0.9 * (one.labels >= 0).sum()
+    assert np.corrcoef(np.array(found).T)[0, 1] > 0.9
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """A folder with a calibrated LightXML model, the same exported in 8 bits, and a linear model."""
+    folder = tmp_path_factory.mktemp("exported")
+    build_tiny("bert", folder / "encoder", corpus().texts)
+    config = merge(briefly(CHOSEN["lightxml"]), {"encoder": {"name": str(folder / "encoder")}})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XMTC_CACHE", str(folder / "cache"))
+        model = xmtc.train(corpus(), "lightxml", config, dev=corpus(seed=1), out=folder / "torch")
+    xmtc.calibrate(model, corpus(seed=1), out=folder / "torch")
+    xmtc.export(xmtc.load(folder / "torch"), int8=True, out=folder / "int8")
+    xmtc.train(corpus(), "linear", {"tfidf": {"min_df": 1}}, out=folder / "linear")
+    return folder
+
+
+WITHOUT_TORCH = """
+import json
+from pathlib import Path
+import xmtc
+from xmtc.app.cli import main
+
+folder = Path(sys.argv[1])
+texts = json.loads(sys.argv[2])
+model = xmtc.load(folder / "int8")
+ranking = model.rank(texts, 5)
+corpus = xmtc.Corpus.from_lists(texts, [["L01"], ["L02", "L03"]] * (len(texts) // 2))
+calibrated = xmtc.calibrate(model, corpus, out=folder / "int8")
+joined = xmtc.ensemble([xmtc.load(folder / "int8"), xmtc.load(folder / "linear")], "rank", out=folder / "both")
+print(json.dumps({
+    "labels": ranking.labels.tolist(),
+    "scores": ranking.scores.tolist(),
+    "probable": calibrated.rank(texts, 1).probabilities is not None,
+    "joined": xmtc.load(folder / "both").rank(texts, 3).labels.shape,
+    "why": model.explain(texts[0], "L01").method,
+    "refused": main(["export", str(folder / "torch"), "--out", str(folder / "no")]),
+    "evaluated": main(["inspect", str(folder / "int8"), "--json"]),
+}))
+"""
+
+
+def test_an_exported_model_needs_no_torch(exported):
+    texts = TEXTS[:20]
+    done = subprocess.run(
+        [sys.executable, "-c", HIDE_TORCH + WITHOUT_TORCH, str(exported), json.dumps(texts)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    inspected, found = map(json.loads, done.stdout.splitlines())
+    here = xmtc.load(exported / "int8").rank(texts, 5)
+    assert found["labels"] == here.labels.tolist()
+    np.testing.assert_allclose(found["scores"], here.scores, rtol=1e-6)
+    assert found["probable"]
+    assert found["joined"] == [20, 3]
+    assert found["why"] == "lightxml, by occlusion"
+    assert inspected["details"]["format"] == "onnx-int8"
+    assert (found["refused"], found["evaluated"]) == (2, 0)
+    assert "method 'lightxml' needs torch; install it with: pip install 'xmtc[neural]'" in done.stderr
+
+
+def test_the_same_model_gives_the_same_bytes(exported, tmp_path):
+    model = xmtc.load(exported / "torch")
+    for name in ("one", "two"):
+        xmtc.export(model, int8=True, out=tmp_path / name)
+    files = FolderReader(tmp_path / "one").files
+    assert {"graph.onnx", "head.safetensors", "frozen.json", "encoder/tokenizer.json"} <= set(files)
+    for name in [*files, "model.json"]:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+
+
+def test_a_calibration_carries_over_unless_scores_change(exported, tmp_path):
+    model = xmtc.load(exported / "torch")
+    known, carried = calibration_of(model), calibration_of(xmtc.export(model, out=tmp_path / "fp32"))
+    assert known is not None
+    assert carried is not None
+    assert carried.to_json() == known.to_json()
+    assert calibration_of(xmtc.export(model, int8=True, out=tmp_path / "int8")) is None
+
+
+def test_what_cannot_be_exported(exported, tmp_path):
+    linear, int8 = xmtc.load(exported / "linear"), xmtc.load(exported / "int8")
+    with pytest.raises(ConfigError, match="a model is exported to 'onnx'; got 'tflite'"):
+        xmtc.export(linear, "tflite", out=tmp_path / "no")
+    with pytest.raises(ModelError, match="only neural models are exported; this one is of method 'linear'"):
+        xmtc.export(linear, out=tmp_path / "no")
+    with pytest.raises(ModelError, match="this model is exported already"):
+        xmtc.export(int8, out=tmp_path / "no")
+    with pytest.raises(ModelError, match="export its neural members, then join them again"):
+        xmtc.export(xmtc.ensemble([linear, int8], "rank"), out=tmp_path / "no")
+    assert not (tmp_path / "no").exists()
+
+
+def test_a_missing_package_is_named(exported, tmp_path, monkeypatch):
+    monkeypatch.setattr("xmtc.neural.freeze.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"exporting needs onnx and onnxruntime; .* pip install 'xmtc\[export\]'"):
+        xmtc.export(xmtc.load(exported / "torch"), out=tmp_path / "no")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(ConfigError, match=r"needs onnxruntime; install it with: pip install 'xmtc\[onnx\]'"):
+        xmtc.load(exported / "int8")
