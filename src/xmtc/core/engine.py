@@ -48,6 +48,10 @@ class Engine(Protocol):
 class Distributed(Protocol[C_contra]):
     """Ability of a method: training on an engine, in tasks."""
 
+    def fits_memory(self, corpus: Corpus, config: C_contra) -> bool:
+        """Say whether `train` has the memory for a corpus; else `train_on` trains from files."""
+        ...
+
     def train_on(
         self,
         engine: Engine,

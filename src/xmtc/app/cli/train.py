@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from xmtc.app.cli.options import (
+    Address,
+    EngineOption,
     Group,
     Overwrite,
     Seed,
@@ -82,6 +84,8 @@ def train(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Read the data, say what training would take, and stop.")
     ] = False,
+    engine: EngineOption = None,
+    address: Address = None,
     *,
     table: TableOptions,
 ) -> None:
@@ -114,7 +118,7 @@ def train(
     # all that can be refused is refused before the data is read, which may take minutes
     mapping = table.mapping()
     config = parse_assignments(settings or [])
-    by_hand = {"--method": method, "--recipe": recipe, "--set": settings}
+    by_hand = {"--method": method, "--recipe": recipe, "--set": settings, "--engine": engine, "--address": address}
     limit = None if time_limit is None else parse_duration(time_limit, "--time-limit")
     by_preset = preset is not None or limit is not None
 
@@ -123,7 +127,17 @@ def train(
             return api.prepare_preset(
                 preset, limit, by_hand=by_hand, out=folder, seed=seed, resume=resume, overwrite=overwrite
             )
-        return api.prepare_run(method, config, recipe=recipe, out=folder, seed=seed, resume=resume, overwrite=overwrite)
+        return api.prepare_run(
+            method,
+            config,
+            recipe=recipe,
+            out=folder,
+            seed=seed,
+            resume=resume,
+            overwrite=overwrite,
+            engine=engine,
+            address=address,
+        )
 
     outs = {seed: out} if seeds is None else {each: seed_folder(out, each) for each in parse_seeds(seeds)}
     runs = [prepare(folder, each) for each, folder in outs.items()]

@@ -6,7 +6,7 @@ sorting at the end, so that the result depends neither on the blocks nor on the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from xmtc.core.texts import Texts
 from xmtc.features.tfidf.blocks import Letters, lower_odd, split_into_blocks
 from xmtc.features.tfidf.kernels import count_terms, merge_terms, sort_terms, take_terms
 
-_WAVE = 64  # blocks that are counted before their terms are merged and let go
+_WAVE = 16  # blocks that are counted before their terms are merged and let go
 _PART_BITS = 4  # the first bits of a term's hash name its part
 _N_PARTS = 1 << _PART_BITS
 
@@ -43,12 +43,53 @@ def build_vocabulary(
         counted = parallel.run(partial(_count, letters=letters, ngrams=ngrams), blocks[first:last])
         parallel.run(partial(_Part.merge, counted=counted), parts)
         counts += [(*block.rows, block.numbers) for block in counted]
+        if len(blocks) > _WAVE:
+            texts.release()
+    terms, n_documents, features = _number_terms(parts, len(texts), min_df, max_features)
+    return terms, n_documents, [(starts, found, times, features[places]) for starts, found, times, places in counts]
+
+
+class TermCounts(NamedTuple):
+    """The terms of some documents, with the documents and the occurrences of each: what `merge_shards` joins."""
+
+    buffer: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    hashes: NDArray[np.uint64]
+    n_documents: NDArray[np.int64]
+    n_occurrences: NDArray[np.int64]
+
+
+def count_shard(texts: Texts, *, ngrams: int, lowercase: bool) -> TermCounts:
+    """Return the words and n-grams of some documents, in one piece: a few megabytes of text at a time."""
+    _, letters = split_into_blocks(texts, lowercase)
+    whole = Texts(parallel.read_only(texts.buffer), parallel.read_only(texts.offsets))
+    return TermCounts(*_count(whole, letters, ngrams)[:5])
+
+
+def merge_shards(
+    shards: Iterable[TermCounts], n_texts: int, *, min_df: int, max_features: int | None
+) -> tuple[Texts, NDArray[np.int64]]:
+    """Return the terms that `build_vocabulary` finds in all documents, and the number of documents that hold each."""
+    parts = [_Part(number) for number in range(_N_PARTS)]
+    for shard in shards:
+        part_of_term = (shard.hashes >> np.uint64(64 - _PART_BITS)).astype(np.uint8)
+        nothing = np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.int32)
+        counted = _Counted(*shard, part_of_term, np.empty(len(shard.hashes), np.int32), nothing)
+        parallel.run(partial(_Part.merge, counted=[counted]), parts)
+    terms, n_documents, _ = _number_terms(parts, n_texts, min_df, max_features)
+    return terms, n_documents
+
+
+def _number_terms(
+    parts: list[_Part], n_texts: int, min_df: int, max_features: int | None
+) -> tuple[Texts, NDArray[np.int64], NDArray[np.int32]]:
+    """Sort the terms to keep; return them, their documents, and the new number of each old one, −1 if not kept."""
     kept = parallel.run(partial(_Part.select, min_df=min_df), parts)
     buffer, lengths, n_documents, n_occurrences, numbers = (
         np.concatenate(arrays) for arrays in zip(*kept, strict=True)
     )
     if len(numbers) == 0:
-        raise DataError(_why_empty(len(texts), sum(part.n_terms for part in parts), min_df))
+        raise DataError(_why_empty(n_texts, sum(part.n_terms for part in parts), min_df))
 
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     order = sort_terms(buffer, offsets)
@@ -56,11 +97,7 @@ def build_vocabulary(
         order = order[np.sort(np.argsort(-n_occurrences[order], kind="stable")[:max_features])]
     features = np.full(_N_PARTS * max(part.n_terms for part in parts), -1, dtype=np.int32)
     features[numbers[order]] = np.arange(len(order), dtype=np.int32)
-    return (
-        Texts(*take_terms(buffer, offsets, order)),
-        n_documents[order],
-        [(starts, terms, times, features[places]) for starts, terms, times, places in counts],
-    )
+    return Texts(*take_terms(buffer, offsets, order)), n_documents[order], features
 
 
 class _Counted(NamedTuple):

@@ -25,6 +25,7 @@ from xmtc.core.method import Method
 from xmtc.core.partition import Partition, cluster_targets
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
+from xmtc.core.stages import finish_stage
 from xmtc.core.storage import Epoch, FolderReader
 from xmtc.core.texts import Texts
 from xmtc.features.clustering import ClusterConfig, label_tree
@@ -66,7 +67,6 @@ from xmtc.methods.xbert.model import (
     XbertDetails,
 )
 from xmtc.methods.xbert.ranker import RankConfig, StagedSearchConfig, finish_tree, join_features, train_ranker
-from xmtc.methods.xbert.stages import finish_stage
 from xmtc.methods.xbert.xttention import Xttention, XttentionConfig
 from xmtc.neural.batches import Inputs
 from xmtc.neural.checkpoint import Checkpoints
