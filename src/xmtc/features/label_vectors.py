@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from itertools import pairwise
-from typing import NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
@@ -47,10 +46,10 @@ def pifa(X: sp.csr_matrix, Y: sp.csr_matrix, weighting: Weighting = "plain", top
     indptr, indices = X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False)
     data = X.data.astype(np.float32, copy=False)
     keep = X.shape[1] if top is None else top
-    plan = plan_labels(Y, np.diff(indptr), weighting)
+    starts, documents, weights, bounds, _ = plan_labels(Y, np.diff(indptr), weighting)
     parts = run(
-        lambda own: aggregate(own, plan.documents, plan.weights, indptr, indptr[1:], indices, data, X.shape[1], keep),
-        [plan.starts[first : last + 1] for first, last in pairwise(plan.bounds.tolist())],
+        lambda own: aggregate(own, documents, weights, indptr, indptr[1:], indices, data, X.shape[1], keep),
+        [starts[first : last + 1] for first, last in pairwise(bounds.tolist())],
     )
     sizes, columns, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return sp.csr_matrix(
@@ -90,18 +89,16 @@ def embed_labels(labels: LabelSet, embed: Callable[[list[str]], NDArray]) -> NDA
     return vectors
 
 
-class LabelPlan(NamedTuple):
-    """Which documents are added up for which label, and the labels in blocks of about equal work."""
-
-    starts: NDArray[np.int64]  # label l has the documents[starts[l] : starts[l + 1]]
-    documents: NDArray[np.int32]
-    weights: NDArray[np.float64]  # of each document
-    bounds: NDArray[np.int64]  # where blocks of labels begin, and last the number of labels
-    work: NDArray[np.int64]  # entries that are added up in each block
+# documents and their weights by label: label l has the documents[starts[l] : starts[l + 1]]; blocks of labels of about
+# equal work: bounds, where they begin, and last the number of labels; the entries that are added up in each
+LabelPlan = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
 
 
 def plan_labels(Y: sp.csr_matrix, row_sizes: Ints, weighting: Weighting) -> LabelPlan:
-    """Plan the label vectors of documents whose rows have `row_sizes` entries; there is one block at least."""
+    """Return starts, documents, weights, bounds and work of the label vectors, for rows of `row_sizes` entries.
+
+    There is one block of labels at least.
+    """
     per_label = Y.tocsc()
     starts, documents = per_label.indptr.astype(np.int64), per_label.indices.astype(np.int32, copy=False)
     weights = np.ones(Y.shape[0]) if weighting == "plain" else 1 / np.sqrt(np.maximum(np.diff(Y.indptr), 1))
@@ -110,7 +107,7 @@ def plan_labels(Y: sp.csr_matrix, row_sizes: Ints, weighting: Weighting) -> Labe
     bounds = np.unique(np.concatenate([[0], np.searchsorted(added, marks), [len(added) - 1]]))
     if len(bounds) == 1:  # no label at all
         bounds = np.zeros(2, dtype=np.int64)
-    return LabelPlan(starts, documents, weights, bounds, np.diff(added[bounds]))
+    return starts, documents, weights, bounds, np.diff(added[bounds])
 
 
 @njit(nogil=True, cache=True)

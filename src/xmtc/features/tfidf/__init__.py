@@ -8,9 +8,9 @@ from xmtc.core.lazy import lazy_names
 from xmtc.features.tfidf.config import TfidfConfig
 
 if TYPE_CHECKING:
+    from xmtc.features.tfidf.shards import TermCounts, count_shard, fit_shards
     from xmtc.features.tfidf.shares import word_shares
-    from xmtc.features.tfidf.tfidf import Tfidf, fit_shards, fit_tfidf, fit_tfidf_once
-    from xmtc.features.tfidf.vocabulary import TermCounts, count_shard
+    from xmtc.features.tfidf.tfidf import Tfidf, fit_tfidf, fit_tfidf_once
 
 __all__ = [
     "TermCounts",
@@ -26,10 +26,10 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "TermCounts": "xmtc.features.tfidf.vocabulary",
+        "TermCounts": "xmtc.features.tfidf.shards",
         "Tfidf": "xmtc.features.tfidf.tfidf",
-        "count_shard": "xmtc.features.tfidf.vocabulary",
-        "fit_shards": "xmtc.features.tfidf.tfidf",
+        "count_shard": "xmtc.features.tfidf.shards",
+        "fit_shards": "xmtc.features.tfidf.shards",
         "fit_tfidf": "xmtc.features.tfidf.tfidf",
         "fit_tfidf_once": "xmtc.features.tfidf.tfidf",
         "word_shares": "xmtc.features.tfidf.shares",

@@ -8,7 +8,7 @@ What is computed: docs/CONVENTIONS.md, "TF-IDF".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,7 +27,7 @@ from xmtc.core.texts import Texts
 from xmtc.features.tfidf.blocks import WORD, lower_odd, split_into_blocks
 from xmtc.features.tfidf.config import TfidfConfig
 from xmtc.features.tfidf.kernels import find_terms, index_terms, transform_documents, weigh_counts
-from xmtc.features.tfidf.vocabulary import TermCounts, build_vocabulary, merge_shards
+from xmtc.features.tfidf.vocabulary import build_vocabulary
 
 Span = tuple[int, int, int, float]  # (start, end, feature, value)
 _RowParts = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # indptr, indices, data of some rows
@@ -146,22 +146,6 @@ def fit_tfidf(texts: Sequence[str], config: TfidfConfig, progress: Progress = SI
     if len(rows) > 2:
         return_memory()
     return tfidf, _stack([(starts, indices, data)], len(terms))
-
-
-def fit_shards(shards: Iterable[TermCounts], n_texts: int, config: TfidfConfig, progress: Progress = SILENT) -> Tfidf:
-    """Return what `fit_tfidf` learns from `n_texts` texts, given what `count_shard` found in parts of them.
-
-    The shards are gone through twice where no word occurs in `min_df` texts: give a list.
-    """
-    try:
-        terms, n_documents = merge_shards(shards, n_texts, min_df=config.min_df, max_features=config.max_features)
-    except DataError:
-        if config.min_df == 1:
-            raise
-        fitted = fit_shards(shards, n_texts, config.model_copy(update={"min_df": 1}))
-        progress.say(f"no word occurs in {config.min_df} documents: words of a single document count too")
-        return fitted
-    return Tfidf(config, terms, weigh_terms(config, n_texts, n_documents))
 
 
 def weigh_terms(config: TfidfConfig, n_texts: int, n_documents: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -6,7 +6,7 @@ sorting at the end, so that the result depends neither on the blocks nor on the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -20,8 +20,8 @@ from xmtc.features.tfidf.blocks import Letters, lower_odd, split_into_blocks
 from xmtc.features.tfidf.kernels import count_terms, merge_terms, sort_terms, take_terms
 
 _WAVE = 16  # blocks that are counted before their terms are merged and let go
-_PART_BITS = 4  # the first bits of a term's hash name its part
-_N_PARTS = 1 << _PART_BITS
+PART_BITS = 4  # the first bits of a term's hash name its part
+N_PARTS = 1 << PART_BITS
 
 # starts, terms, counts and features of a block's documents: row i has `counts[starts[i]:starts[i + 1]]` of `terms[…]`,
 # numbered within the block; term t is number `features[t]` of the vocabulary, −1 if the vocabulary leaves it out
@@ -36,55 +36,24 @@ def build_vocabulary(
 
     Of more than `max_features` terms, those that occur most often are kept, equals in their sorted order.
     """
-    parts = [_Part(number) for number in range(_N_PARTS)]
+    parts = [Part(number) for number in range(N_PARTS)]
     counts: list[Counts] = []  # their features are numbers in the parts until the vocabulary is sorted
     blocks, letters = split_into_blocks(texts, lowercase)
     for first, last in parallel.blocks(len(blocks), _WAVE):
-        counted = parallel.run(partial(_count, letters=letters, ngrams=ngrams), blocks[first:last])
-        parallel.run(partial(_Part.merge, counted=counted), parts)
+        counted = parallel.run(partial(count_block, letters=letters, ngrams=ngrams), blocks[first:last])
+        parallel.run(partial(Part.merge, counted=counted), parts)
         counts += [(*block.rows, block.numbers) for block in counted]
         if len(blocks) > _WAVE:
             texts.release()
-    terms, n_documents, features = _number_terms(parts, len(texts), min_df, max_features)
+    terms, n_documents, features = number_terms(parts, len(texts), min_df, max_features)
     return terms, n_documents, [(starts, found, times, features[places]) for starts, found, times, places in counts]
 
 
-class TermCounts(NamedTuple):
-    """The terms of some documents, with the documents and the occurrences of each: what `merge_shards` joins."""
-
-    buffer: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-    hashes: NDArray[np.uint64]
-    n_documents: NDArray[np.int64]
-    n_occurrences: NDArray[np.int64]
-
-
-def count_shard(texts: Texts, *, ngrams: int, lowercase: bool) -> TermCounts:
-    """Return the words and n-grams of some documents, in one piece: a few megabytes of text at a time."""
-    _, letters = split_into_blocks(texts, lowercase)
-    whole = Texts(parallel.read_only(texts.buffer), parallel.read_only(texts.offsets))
-    return TermCounts(*_count(whole, letters, ngrams)[:5])
-
-
-def merge_shards(
-    shards: Iterable[TermCounts], n_texts: int, *, min_df: int, max_features: int | None
-) -> tuple[Texts, NDArray[np.int64]]:
-    """Return the terms that `build_vocabulary` finds in all documents, and the number of documents that hold each."""
-    parts = [_Part(number) for number in range(_N_PARTS)]
-    for shard in shards:
-        part_of_term = (shard.hashes >> np.uint64(64 - _PART_BITS)).astype(np.uint8)
-        nothing = np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.int32)
-        counted = _Counted(*shard, part_of_term, np.empty(len(shard.hashes), np.int32), nothing)
-        parallel.run(partial(_Part.merge, counted=[counted]), parts)
-    terms, n_documents, _ = _number_terms(parts, n_texts, min_df, max_features)
-    return terms, n_documents
-
-
-def _number_terms(
-    parts: list[_Part], n_texts: int, min_df: int, max_features: int | None
+def number_terms(
+    parts: list[Part], n_texts: int, min_df: int, max_features: int | None
 ) -> tuple[Texts, NDArray[np.int64], NDArray[np.int32]]:
     """Sort the terms to keep; return them, their documents, and the new number of each old one, −1 if not kept."""
-    kept = parallel.run(partial(_Part.select, min_df=min_df), parts)
+    kept = parallel.run(partial(Part.select, min_df=min_df), parts)
     buffer, lengths, n_documents, n_occurrences, numbers = (
         np.concatenate(arrays) for arrays in zip(*kept, strict=True)
     )
@@ -95,12 +64,12 @@ def _number_terms(
     order = sort_terms(buffer, offsets)
     if max_features is not None and max_features < len(order):
         order = order[np.sort(np.argsort(-n_occurrences[order], kind="stable")[:max_features])]
-    features = np.full(_N_PARTS * max(part.n_terms for part in parts), -1, dtype=np.int32)
+    features = np.full(N_PARTS * max(part.n_terms for part in parts), -1, dtype=np.int32)
     features[numbers[order]] = np.arange(len(order), dtype=np.int32)
     return Texts(*take_terms(buffer, offsets, order)), n_documents[order], features
 
 
-class _Counted(NamedTuple):
+class Counted(NamedTuple):
     """A block's own terms, numbered as they first appear, and its documents' counts."""
 
     buffer: NDArray[np.uint8]
@@ -109,22 +78,23 @@ class _Counted(NamedTuple):
     n_documents: NDArray[np.int64]
     n_occurrences: NDArray[np.int64]
     parts: NDArray[np.uint8]  # of each term
-    numbers: NDArray[np.int32]  # of each term in its part, · _N_PARTS + the part's; parts write them as they merge
+    numbers: NDArray[np.int32]  # of each term in its part, · N_PARTS + the part's; parts write them as they merge
     rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]  # starts, terms and counts of the documents
 
 
-def _count(block: Texts, letters: Letters, ngrams: int) -> _Counted:
+def count_block(block: Texts, letters: Letters, ngrams: int) -> Counted:
+    """Count the terms of one block."""
     block = lower_odd(block, letters)
     terms, offsets, hashes, n_documents, n_occurrences, starts, row_terms, row_counts = count_terms(
         block.buffer, block.offsets, letters.ascii, letters.unicode, ngrams
     )
     rows = (starts, row_terms, row_counts)
     numbers = np.empty(len(hashes), dtype=np.int32)
-    parts = (hashes >> np.uint64(64 - _PART_BITS)).astype(np.uint8)
-    return _Counted(terms, offsets, hashes, n_documents, n_occurrences, parts, numbers, rows)
+    parts = (hashes >> np.uint64(64 - PART_BITS)).astype(np.uint8)
+    return Counted(terms, offsets, hashes, n_documents, n_occurrences, parts, numbers, rows)
 
 
-class _Part:
+class Part:
     """A growing table of the terms whose hashes begin with the part's number."""
 
     def __init__(self, number: int) -> None:
@@ -137,7 +107,7 @@ class _Part:
         self._n_documents = np.empty(0, dtype=np.int64)
         self._n_occurrences = np.empty(0, dtype=np.int64)
 
-    def merge(self, counted: Sequence[_Counted]) -> None:
+    def merge(self, counted: Sequence[Counted]) -> None:
         """Add this part's terms of some blocks, and write their numbers into the blocks."""
         for block in counted:
             mine = np.flatnonzero(block.parts == self.number)
@@ -161,14 +131,14 @@ class _Part:
             )
             self._n_documents[numbers] += block.n_documents[mine]  # a block's terms all differ
             self._n_occurrences[numbers] += block.n_occurrences[mine]
-            block.numbers[mine] = numbers * _N_PARTS + self.number
+            block.numbers[mine] = numbers * N_PARTS + self.number
 
     def select(self, min_df: int) -> tuple[NDArray, ...]:
         """Return the terms that at least `min_df` documents hold: their bytes, their lengths, the documents and the
-        occurrences of each, and their numbers as `_Counted` has them."""
+        occurrences of each, and their numbers as `Counted` has them."""
         terms = np.flatnonzero(self._n_documents[: self.n_terms] >= min_df)
         buffer, offsets = take_terms(self._buffer, self._offsets, terms)
-        numbers = terms * _N_PARTS + self.number
+        numbers = terms * N_PARTS + self.number
         return buffer, np.diff(offsets), self._n_documents[terms], self._n_occurrences[terms], numbers
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from xmtc.core.corpus import Corpus
-from xmtc.core.engine import Distributed, Engine
 from xmtc.core.method import Method
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader, Manifest
@@ -26,9 +26,12 @@ from xmtc.linear.chunks import LinearTree
 from xmtc.linear.tree import add_bias, train_tree
 from xmtc.methods.linear.model import NAME, OLDER, LinearConfig, LinearDetails, LinearModel
 
+if TYPE_CHECKING:
+    from xmtc.core.engine import Engine
 
-class LinearMethod(Method[LinearConfig], Updatable[LinearModel], Distributed[LinearConfig]):
-    """Train, load and update linear models."""
+
+class LinearMethod(Method[LinearConfig], Updatable[LinearModel]):
+    """Train, load and update linear models; it is `Distributed`, too."""
 
     name = NAME
     Config = LinearConfig

@@ -20,13 +20,16 @@ from xmtc.methods.linear.tasks.work import Job, Work, group
 
 _TASK = 50_000_000  # about how many entries a task adds up: seconds of work
 _LABELS, _VECTORS = "labels", "vectors"
+_PLAN = ("starts", "documents", "weights", "bounds", "work")
 
 
 def write_vectors(work: Work, Y: sp.csr_matrix) -> sp.csr_matrix:
     """Write the vectors of all labels, those of `pifa`, and map them into memory."""
     indptr, _, _, width = read_rows(work.folder)
     weighting = work.config.cluster.weighting
-    plan = finish_stage(work.folder, _LABELS, lambda: plan_labels(Y, np.diff(indptr), weighting)._asdict())
+    plan = finish_stage(
+        work.folder, _LABELS, lambda: dict(zip(_PLAN, plan_labels(Y, np.diff(indptr), weighting), strict=True))
+    )
     tasks = group(plan["work"].tolist(), _TASK)
     work.run("label vectors", vectors_task, [(f"vectors-of/{parts[0]}", parts) for parts in tasks])
 

@@ -75,10 +75,9 @@ def without_bias(biased: Biased, bias: float) -> sp.csr_matrix:
 
 def count_task(job: Job) -> None:
     """Count the words of some shards; one stage holds them all, with the shard's number in the arrays' names."""
-    settings = job.config.tfidf
 
     def count(shard: int) -> TermCounts:
-        return count_shard(_shard(job.folder, shard)[0], ngrams=settings.ngrams, lowercase=settings.lowercase)
+        return count_shard(_shard(job.folder, shard)[0], job.config.tfidf)
 
     counted = parallel.run(count, job.parts)
     arrays = {
