@@ -63,7 +63,7 @@ EngineOption = Annotated[
     typer.Option(
         "--engine",
         metavar="ENGINE",
-        help="Where to run: local (this process), processes (one per core) or ray (a cluster; see docs/SCALING.md).",
+        help="Where to run: local (this process), processes (one per core) or ray (a cluster; see docs/CLUSTERS.md).",
     ),
 ]
 Address = Annotated[

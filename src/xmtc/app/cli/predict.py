@@ -101,7 +101,7 @@ def predict(
         table.mapping(model),
     )
     if engine is not None or address is not None or (input is not None and is_pattern(input, output)):
-        _predict_shards(request, texts or [], input, output, engine or "local", address)
+        _predict_shards(request, texts or [], input, output, engine or ("local" if address is None else "ray"), address)
         return
     check_output(output, json, wide)
     source = _source(texts or [], input)
