@@ -37,6 +37,7 @@ from benchmarks.stages import Stages
 from xmtc import api
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError
+from xmtc.linear.lanes import LANES
 
 NAME = "scale"
 SIZES = ("10000:100000", "100000:200000", "670000:745000")
@@ -217,10 +218,11 @@ def _on_paper(found: dict[str, Any]) -> str:
     return (
         f"From the {train['labels']:,} labels and {train['documents']:,} documents measured, if a document has as many "
         f"words and labels as there, and a level is added to the tree: {hours:,.0f} core hours of training, a matrix "
-        f"of {matrix:,.0f} GB, a model of {model:,.0f} GB. The model is mapped, so it may exceed memory; the matrix is "
-        "held in memory today, so that size wants it streamed or the labels divided: the nodes below the root's "
-        "children are trained on their own documents alone, and can be shared out over machines, each with its part "
-        "of the matrix. Documents of several hundred words, as in eurlex57k, take tenfold."
+        f"of {matrix:,.0f} GB, a model of {model:,.0f} GB. The model is mapped, so it may exceed memory. So is the "
+        "matrix if training runs in tasks (`--engine ray`): machines map the rows of their nodes' documents. The "
+        f"largest task is a block of the root's children, which holds {4 * LANES} bytes per document: "
+        f"{4 * LANES * 1e8 / 1e9:,.0f} GB. The process that runs the tasks holds the labels of all documents and the "
+        "finished trees. Documents of several hundred words, as in eurlex57k, take tenfold."
     )
 
 

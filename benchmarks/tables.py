@@ -13,6 +13,7 @@ from benchmarks import (
     aplc_cost,
     calibration,
     contention,
+    engines,
     ensemble_weights,
     large_step,
     learned_ensemble,
@@ -49,7 +50,7 @@ OF_METHODS = tuple(
         *(xbert_latency, neighbours, serving),
     )
 )
-OF_SCALING = tuple(module.BENCHMARK for module in (scale, large_step, xbert_scale, xttention_step, contention))
+OF_SCALING = tuple(module.BENCHMARK for module in (scale, engines, large_step, xbert_scale, xttention_step, contention))
 _HEAD = """# Results
 
 <!-- Written by `python -m benchmarks.tables` from benchmarks/results. Do not edit. -->
@@ -70,7 +71,7 @@ _SCALING_HEAD = """# Scaling
 <!-- Written by `python -m benchmarks.tables` from benchmarks/results. Do not edit. -->
 
 What very many labels and large networks take. Texts and labels are drawn at random: only time and memory are told,
-never accuracy."""
+never accuracy. [CLUSTERS.md](CLUSTERS.md) shows how to train and predict on several machines."""
 
 
 def main() -> int:

@@ -19,6 +19,7 @@ SOURCES = Path(xmtc.__file__).parent
 # room (or module beside the rooms) → what it may import of xmtc, besides itself
 MAY_IMPORT = {
     "core": set(),
+    "engines": {"core"},
     "data": {"core"},
     "features": {"core"},
     "linear": {"core", "data", "features"},
@@ -26,11 +27,11 @@ MAY_IMPORT = {
     "methods": {"core", "data", "features", "linear", "neural"},
     "catalogue": {"core", "methods"},
     "presets": {"core", "data", "methods", "catalogue"},
-    "api": {"core", "data", "methods", "catalogue", "presets"},
+    "api": {"core", "engines", "data", "methods", "catalogue", "presets"},
     "sklearn": {"core", "api"},
     "tuning": {"core", "api"},
     "tracking": {"core"},
-    "app": {"core", "data", "api", "tuning", "tracking"},
+    "app": {"core", "engines", "data", "api", "tuning", "tracking"},
     "__init__": {"core", "api"},
     "__main__": {"app"},
 }
@@ -53,6 +54,7 @@ BY_NAME = {
 }
 CORE_PACKAGES = {"numpy", "scipy", "pydantic", "safetensors"}
 NEURAL_PACKAGES = {"torch", "transformers", "accelerate"}
+RAY_MODULE = "xmtc.engines.ray"  # the only one that imports Ray
 NEURAL_ROOMS = {"neural", "methods"}
 VAGUE = {"utils", "util", "common", "base", "helpers", "helper", "misc"}
 
@@ -112,7 +114,11 @@ def violations(module: str, source: str) -> list[str]:
                 found.append(f"{module}:{line} imports {target}")
             elif closed := closed_around(target, module):
                 found.append(f"{module}:{line} imports {target}; import what {closed} exports")
-        elif (package in NEURAL_PACKAGES and room not in NEURAL_ROOMS) or (room == "core" and not fits_core(target)):
+        elif (
+            (package in NEURAL_PACKAGES and room not in NEURAL_ROOMS)
+            or (room == "core" and not fits_core(target))
+            or (package == "ray" and module != RAY_MODULE)
+        ):
             found.append(f"{module}:{line} imports {target}")
     return found
 
@@ -165,6 +171,9 @@ def test_imports_point_down(module: str) -> None:
         ("xmtc.methods.linear.method", "from xmtc.features.tfidf.vocabulary import build_vocabulary"),
         ("xmtc.app.report.page", "import xmtc.app.cli.tables"),
         ("xmtc.api", "from xmtc.data.read import read_corpus"),
+        ("xmtc.engines.processes", "from xmtc.data import read_corpus"),
+        ("xmtc.methods.linear.method", "from xmtc.engines import open_engine"),
+        ("xmtc.app.cli.predict", "import ray"),
     ],
 )
 def test_an_import_upwards_or_sideways_is_found(module: str, source: str) -> None:
@@ -260,7 +269,7 @@ def test_no_module_has_a_vague_name() -> None:
 
 
 def test_import_loads_nothing_heavy() -> None:
-    heavy = {"torch", "transformers", "accelerate", "numba", "scipy"}
+    heavy = {"torch", "transformers", "accelerate", "numba", "scipy", "ray"}
     assert run(f"import sys, xmtc; print(*({heavy} & sys.modules.keys()))").split() == []
 
 

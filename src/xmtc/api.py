@@ -7,7 +7,9 @@ the catalogue's business. What only one function needs is imported there, so tha
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,11 +36,13 @@ from xmtc.core.rank_corpus import n_features, rank_corpus, rank_in_stages
 from xmtc.core.ranking import Ranking
 from xmtc.core.run_folder import check_out, drop_unbegun, partial_folder
 from xmtc.core.storage import FolderReader, check_addable, check_target
+from xmtc.core.texts import IN_MEMORY
 from xmtc.data import read_corpus
 
 if TYPE_CHECKING:
     from xmtc.core import metrics
     from xmtc.core.calibration import CalibratedModel, CurveMethod, Threshold
+    from xmtc.core.engine import Distributed
     from xmtc.core.ensemble import AnyRule
     from xmtc.core.saved_ranking import SavedRanking
     from xmtc.core.updatable import Updatable
@@ -90,6 +94,8 @@ def train(
     seed: int = 0,
     resume: bool = False,
     overwrite: bool = False,
+    engine: str | None = None,
+    address: str | None = None,
     progress: Progress = SILENT,
 ) -> Model:
     """Train a model, save it to `out` if given, and return it.
@@ -98,15 +104,27 @@ def train(
     the recipe's. recipe: a name such as "linear/one-tree", or the path of a TOML file; it names its method. preset:
     "fast", "balanced" or "best", which choose methods and settings themselves, within time_limit seconds. dev:
     documents to stop early or choose by, for methods that do. resume: continue an interrupted run, or return the
-    finished model of the same settings, data and seed.
+    finished model of the same settings, data and seed. engine: "processes" or "ray" trains in tasks, on this machine or
+    on the Ray cluster at `address`, for methods that can (linear); it needs `out`, a folder that all nodes see. The
+    model is the same, byte for byte.
     """
     if preset is not None or time_limit is not None:
-        by_hand = {"method": method, "recipe": recipe, "config": config or None}
+        by_hand = {"method": method, "recipe": recipe, "config": config or None, "engine": engine, "address": address}
         chosen = prepare_preset(
             preset, time_limit, by_hand=by_hand, out=out, seed=seed, resume=resume, overwrite=overwrite
         )
         return chosen.start(corpus, dev, progress)
-    run = prepare_run(method, config, recipe=recipe, out=out, seed=seed, resume=resume, overwrite=overwrite)
+    run = prepare_run(
+        method,
+        config,
+        recipe=recipe,
+        out=out,
+        seed=seed,
+        resume=resume,
+        overwrite=overwrite,
+        engine=engine,
+        address=address,
+    )
     return run.start(corpus, dev, progress)
 
 
@@ -157,6 +175,8 @@ def prepare_run(
     seed: int = 0,
     resume: bool = False,
     overwrite: bool = False,
+    engine: str | None = None,
+    address: str | None = None,
 ) -> TrainingRun:
     """Check everything that `train` can refuse before it sees documents; the arguments are those of `train`."""
     if not isinstance(seed, int) or not 0 <= seed < 2**32:
@@ -164,7 +184,10 @@ def prepare_run(
     method, settings = read_settings(method, config, recipe)
     if out is not None:
         check_out(out, resume=resume, overwrite=overwrite)
-    return TrainingRun(method, settings, None if out is None else Path(out), seed, resume, overwrite)
+    if engine is not None or address is not None:
+        _check_distributed(method, engine or "ray", address, out)
+        engine = engine or "ray"
+    return TrainingRun(method, settings, None if out is None else Path(out), seed, resume, overwrite, engine, address)
 
 
 @dataclass(frozen=True)
@@ -177,6 +200,8 @@ class TrainingRun:
     seed: int
     resume: bool
     overwrite: bool
+    engine: str | None = None  # None: as the corpus's size asks for
+    address: str | None = None
 
     @property
     def uses_dev(self) -> bool:
@@ -215,10 +240,18 @@ class TrainingRun:
         if partial is not None and not self.resume:
             shutil.rmtree(partial, ignore_errors=True)
         begun = partial is not None and partial.exists()  # by a run that may still be going on
+        method = open_method(self.method)
+        on = self.engine
+        if on is None and corpus.texts is not None and len(corpus.texts.buffer) >= IN_MEMORY:
+            from xmtc.core.engine import Distributed
+
+            if isinstance(method, Distributed) and not method.fits_memory(corpus, self.settings):
+                on = "local"
         try:
-            model = open_method(self.method).train(
-                corpus, self.settings, dev=dev, seed=self.seed, progress=progress, partial=partial
-            )
+            if on is not None:
+                model = self._train_on(on, corpus, progress)
+            else:
+                model = method.train(corpus, self.settings, dev=dev, seed=self.seed, progress=progress, partial=partial)
         except XmtcError:
             if partial is not None and not begun:
                 drop_unbegun(partial)  # so that the command can be given again, corrected
@@ -228,6 +261,21 @@ class TrainingRun:
             model.save(out, overwrite=self.overwrite)
             shutil.rmtree(partial_folder(out), ignore_errors=True)
         return model
+
+    def _train_on(self, name: str, corpus: Corpus, progress: Progress) -> Model:
+        """Train in tasks, in the folder of the run's checkpoints, or in one of the cache's folder."""
+        from xmtc.core.cache import cache_folder
+        from xmtc.engines import open_engine
+
+        method = _check_distributed(self.method, name, self.address, self.out)
+        with ExitStack() as opened:
+            if self.out is not None:
+                folder = partial_folder(self.out)
+            else:
+                cache_folder().mkdir(parents=True, exist_ok=True)
+                folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="run-", dir=cache_folder())))
+            engine = opened.enter_context(open_engine(name, self.address))
+            return method.train_on(engine, corpus, self.settings, folder=folder, seed=self.seed, progress=progress)
 
     def _finished(self, out: Path, corpus: Corpus, dev: Corpus | None, progress: Progress) -> Model:
         """The model in `out`, if it is what this run would make."""
@@ -241,6 +289,23 @@ class TrainingRun:
             )
         progress.say(f"{out} is finished already, with the same settings, data and seed: nothing to do")
         return model
+
+
+def _check_distributed(name: str, engine: str, address: str | None, out: str | Path | None) -> Distributed[Any]:
+    """Return the method of a training on an engine; raise if the method or the engine cannot do it."""
+    from xmtc.core.engine import Distributed
+    from xmtc.engines import check_engine
+
+    check_engine(engine, address)
+    method = open_method(name)
+    if not isinstance(method, Distributed):
+        raise ConfigError(
+            f"method {name!r} cannot be trained on engine {engine!r}; linear can. Leave out the engine: neural methods "
+            "train on several machines by torchrun or accelerate launch"
+        )
+    if engine == "ray" and out is None:
+        raise ConfigError("training on Ray needs out, a folder that all nodes see; give one")
+    return method
 
 
 def load(folder: str | Path) -> Model:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from xmtc.core.errors import DataError
 from xmtc.core.texts import Texts, TextsBuilder
 
 STRINGS = ["", "plain", "na\u00efve – “quoted”", "日本語", "tab\tand\nline", "\U0001f600", "", "end"]
@@ -72,3 +73,33 @@ def test_lone_surrogates_become_replacement_characters(given, stored):
     builder.append("after")
     assert len(builder) == 3
     assert list(builder.build()) == ["before", stored, "after"]
+
+
+def test_many_texts_are_kept_in_a_file_and_let_go(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("XMTC_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("xmtc.core.texts.IN_MEMORY", 100)
+    monkeypatch.setattr("xmtc.core.texts.AT_ONCE", 64)
+    given = ["", *(f"text {i} ü" * (i % 4) for i in range(200)), ""]
+    builder = TextsBuilder()
+    for text in given:
+        builder.append(text)
+    built = builder.build()
+    assert (tmp_path / "cache").is_dir()
+    assert not list((tmp_path / "cache").iterdir())  # the file has no name
+    packed = Texts.pack(given)
+    for _ in range(2):
+        assert built == packed
+        assert built[17] == given[17]
+        assert built.take(np.array([3, 150, 3])) == [given[3], given[150], given[3]]
+        assert built.hashes().tolist() == packed.hashes().tolist()
+        built.release()
+    empty = TextsBuilder()
+    assert len(empty.build()) == 0
+
+
+def test_texts_that_cannot_be_stored_are_an_error_of_one_line(tmp_path, monkeypatch) -> None:
+    (tmp_path / "cache").write_text("a file")
+    monkeypatch.setenv("XMTC_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("xmtc.core.texts.IN_MEMORY", 10)
+    with pytest.raises(DataError, match=r"cannot store the texts in .*set XMTC_CACHE"):
+        TextsBuilder().append("more than ten bytes")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -113,8 +114,14 @@ def test_same_bytes_on_any_number_of_threads_and_blocks(monkeypatch, top):
 def test_blocks_cover_all_labels_once(monkeypatch):
     monkeypatch.setattr(label_vectors, "_TASK_ENTRIES", 10)
     for work in ([0, 0, 0], [100, 1, 1], [1, 1, 100], [3] * 50, [0, 50, 0]):
-        blocks = label_vectors._split_labels(np.concatenate([[0], np.cumsum(work)]))
-        assert [i for first, last in blocks for i in range(first, last)] == list(range(len(work)))
+        Y = sp.identity(len(work), format="csr")  # document i has label i alone, and work[i] entries
+        starts, documents, weights, bounds, of_blocks = label_vectors.plan_labels(Y, np.array(work), "plain")
+        assert starts.tolist() == list(range(len(work) + 1))
+        assert documents.tolist() == list(range(len(work)))
+        assert weights.tolist() == [1] * len(work)
+        assert (bounds[0], bounds[-1]) == (0, len(work))
+        assert (np.diff(bounds) > 0).all()
+        assert of_blocks.tolist() == [sum(work[i:j]) for i, j in pairwise(bounds.tolist())]
 
 
 def test_wrong_arguments_are_told():

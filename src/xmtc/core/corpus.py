@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from xmtc.core.display import SHOWN, Displayed, Grid, shorten
 from xmtc.core.errors import DataError
 from xmtc.core.labels import Concept, LabelSet
-from xmtc.core.texts import Texts, to_utf8
+from xmtc.core.texts import AT_ONCE, Texts, to_utf8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -218,7 +218,11 @@ class Corpus(Displayed):
             parts += [matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data.astype(np.float32)]
         for part in parts:
             digest.update(len(part).to_bytes(8, "little"))
-            digest.update(np.ascontiguousarray(part).data)
+            raw = np.ascontiguousarray(part).view(np.uint8)
+            for start in range(0, len(raw), AT_ONCE):
+                digest.update(raw[start : start + AT_ONCE].data)
+                if self.texts is not None and len(raw) > AT_ONCE:
+                    self.texts.release()
         if self.groups is not None:
             digest.update(b"groups" + self.groups.tobytes())
         digest.update(self.labels.digest_text().encode("utf-8", "surrogatepass"))

@@ -2,22 +2,30 @@
 
 A Python list of strings costs two bytes a character as soon as one dash or quote in a text lies outside Latin-1, and
 fifty more a string. Packed, a corpus takes the size of its file, and the tokenizer's kernels read it without copying.
+Many texts that are collected one by one are stored in a file without a name, and mapped into memory.
 """
 
 from __future__ import annotations
 
+import mmap
+import sys
+import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Any, overload
+from typing import IO, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from xmtc.core.cache import cache_folder
 from xmtc.core.errors import DataError
 from xmtc.core.stored_arrays import check_array, misfit
+
+IN_MEMORY = 1 << 26  # bytes of texts that are collected in memory; more go to a file
+AT_ONCE = 1 << 24  # bytes of texts to read before `Texts.release`, where all are read in order
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,10 +95,23 @@ class Texts(Sequence[str]):
 
     def hashes(self) -> NDArray[np.uint64]:
         """Return a hash of each text that is not empty; equal texts have equal hashes on every machine."""
-        view, ends = self.buffer.data, self.offsets.tolist()
-        pairs = ((start, stop) for start, stop in pairwise(ends) if stop > start)
-        hashed = (int.from_bytes(blake2b(view[start:stop], digest_size=8).digest(), "little") for start, stop in pairs)
-        return np.fromiter(hashed, np.uint64)
+        view, mark = self.buffer.data, AT_ONCE
+        hashed = array("Q")
+        for start, stop in pairwise(self.offsets.tolist()):
+            if stop > start:
+                hashed.append(int.from_bytes(blake2b(view[start:stop], digest_size=8).digest(), "little"))
+            if stop > mark:
+                self.release()
+                mark = stop + AT_ONCE
+        return np.frombuffer(hashed, np.uint64)
+
+    def release(self) -> None:
+        """Let go of memory that only mirrors a file; the file is read again when a text is asked for."""
+        source: Any = self.buffer
+        while isinstance(source, (np.ndarray, memoryview)):
+            source = source.base if isinstance(source, np.ndarray) else source.obj
+        if isinstance(source, mmap.mmap) and sys.platform == "linux":
+            source.madvise(mmap.MADV_DONTNEED)
 
     def take(self, rows: NDArray[np.integer]) -> Texts:
         """Return the texts of the given rows, in that order."""
@@ -119,15 +140,40 @@ class TextsBuilder:
     def __init__(self) -> None:
         self._bytes = bytearray()
         self._offsets = array("q", [0])  # eight bytes a string, where a list would take forty
+        self._file: IO[bytes] | None = None  # what came before `_bytes`
+        self._filed = 0  # its length
 
     def append(self, text: str) -> None:
         """Add one string."""
         self._bytes += to_utf8(text)
-        self._offsets.append(len(self._bytes))
+        self._offsets.append(self._filed + len(self._bytes))
+        if len(self._bytes) >= IN_MEMORY:
+            self._spill()
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
     def build(self) -> Texts:
         """Return what was collected; the builder must not be used afterwards."""
-        return Texts(np.frombuffer(self._bytes, dtype=np.uint8), np.frombuffer(self._offsets, dtype=np.int64))
+        source: bytearray | mmap.mmap = self._bytes
+        if self._file is not None:
+            self._spill()
+            source = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._file.close()  # the map keeps what it shows
+        return Texts(np.frombuffer(source, dtype=np.uint8), np.frombuffer(self._offsets, dtype=np.int64))
+
+    def _spill(self) -> None:
+        """Move what was collected to a file of the cache's folder, which has no name and ends with the process."""
+        try:
+            if self._file is None:
+                cache_folder().mkdir(parents=True, exist_ok=True)
+                self._file = tempfile.TemporaryFile(dir=cache_folder())  # noqa: SIM115
+            self._file.write(self._bytes)
+            self._file.flush()
+        except OSError as error:
+            raise DataError(
+                f"cannot store the texts in {cache_folder()}: {error.strerror or error}; set XMTC_CACHE to a folder "
+                "with room for them"
+            ) from None
+        self._filed += len(self._bytes)
+        self._bytes = bytearray()

@@ -43,15 +43,14 @@ def pifa(X: sp.csr_matrix, Y: sp.csr_matrix, weighting: Weighting = "plain", top
         raise DataError(f"got features of {X.shape[0]} documents and labels of {Y.shape[0]}; both must list the same")
     if top is not None and top < 1:
         raise ConfigError(f"top must be at least 1, or None to keep every entry; got {top}")
-    per_label = Y.tocsc()
-    starts, documents = per_label.indptr.astype(np.int64), per_label.indices.astype(np.int32, copy=False)
     indptr, indices = X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False)
     data = X.data.astype(np.float32, copy=False)
-    weights = np.ones(Y.shape[0]) if weighting == "plain" else 1 / np.sqrt(np.maximum(np.diff(Y.indptr), 1))
     keep = X.shape[1] if top is None else top
-    added = np.concatenate([[0], np.cumsum(np.diff(indptr)[documents])])[starts]
-    blocks = [starts[first : last + 1] for first, last in _split_labels(added)]
-    parts = run(lambda own: _aggregate(own, documents, weights, indptr, indices, data, X.shape[1], keep), blocks)
+    starts, documents, weights, bounds, _ = plan_labels(Y, np.diff(indptr), weighting)
+    parts = run(
+        lambda own: aggregate(own, documents, weights, indptr, indptr[1:], indices, data, X.shape[1], keep),
+        [starts[first : last + 1] for first, last in pairwise(bounds.tolist())],
+    )
     sizes, columns, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return sp.csr_matrix(
         (values, columns, np.concatenate([[0], np.cumsum(sizes)])), shape=(Y.shape[1], X.shape[1]), dtype=np.float32
@@ -115,25 +114,43 @@ def embed_labels(labels: LabelSet, embed: Callable[[list[str]], NDArray]) -> NDA
     return vectors
 
 
-def _split_labels(added: Ints) -> list[tuple[int, int]]:
-    """Split labels into blocks of about equal work; before label l, `added[l]` entries are added up."""
+# documents and their weights by label: label l has the documents[starts[l] : starts[l + 1]]; blocks of labels of about
+# equal work: bounds, where they begin, and last the number of labels; the entries that are added up in each
+LabelPlan = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
+
+
+def plan_labels(Y: sp.csr_matrix, row_sizes: Ints, weighting: Weighting) -> LabelPlan:
+    """Return starts, documents, weights, bounds and work of the label vectors, for rows of `row_sizes` entries.
+
+    There is one block of labels at least.
+    """
+    per_label = Y.tocsc()
+    starts, documents = per_label.indptr.astype(np.int64), per_label.indices.astype(np.int32, copy=False)
+    weights = np.ones(Y.shape[0]) if weighting == "plain" else 1 / np.sqrt(np.maximum(np.diff(Y.indptr), 1))
+    added = np.concatenate([[0], np.cumsum(row_sizes[documents])])[starts]  # before each label
     marks = np.arange(_TASK_ENTRIES, added[-1], _TASK_ENTRIES)
-    bounds = np.unique(np.concatenate([[0], np.searchsorted(added, marks), [len(added) - 1]])).tolist()
-    return list(pairwise(bounds)) or [(0, 0)]
+    bounds = np.unique(np.concatenate([[0], np.searchsorted(added, marks), [len(added) - 1]]))
+    if len(bounds) == 1:  # no label at all
+        bounds = np.zeros(2, dtype=np.int64)
+    return starts, documents, weights, bounds, np.diff(added[bounds])
 
 
 @njit(nogil=True, cache=True)
-def _aggregate(
+def aggregate(
     starts: Ints,
     documents: Ints,
     weights: Floats,
-    indptr: Ints,
+    row_starts: Ints,
+    row_stops: Ints,
     indices: Ints,
     data: Floats,
     n_features: int,
     keep: int,
 ) -> tuple[Ints, Ints, Floats]:
-    """Add up the rows of each label's documents; return the labels' entry counts, columns (ascending) and values."""
+    """Add up the rows of each label's documents; return the labels' entry counts, columns (ascending) and values.
+
+    Row i of the documents has the entries from row_starts[i] to before row_stops[i].
+    """
     n_labels = len(starts) - 1
     sizes = np.zeros(n_labels, np.int64)
     columns = np.empty(1024, np.int32)
@@ -145,12 +162,12 @@ def _aggregate(
     for label in range(n_labels):
         n_added = 0
         for at in range(starts[label], starts[label + 1]):
-            n_added += indptr[documents[at] + 1] - indptr[documents[at]]
+            n_added += row_stops[documents[at]] - row_starts[documents[at]]
         n_touched = 0
         if n_added > n_features:  # the columns that were added to are found faster by walking over all of them
             for at in range(starts[label], starts[label + 1]):
                 weight = weights[documents[at]]
-                for entry in range(indptr[documents[at]], indptr[documents[at] + 1]):
+                for entry in range(row_starts[documents[at]], row_stops[documents[at]]):
                     sums[indices[entry]] += weight * data[entry]
             for column in range(n_features):
                 touched[n_touched] = column
@@ -159,7 +176,7 @@ def _aggregate(
         else:
             for at in range(starts[label], starts[label + 1]):
                 weight = weights[documents[at]]
-                for entry in range(indptr[documents[at]], indptr[documents[at] + 1]):
+                for entry in range(row_starts[documents[at]], row_stops[documents[at]]):
                     column = indices[entry]
                     touched[n_touched] = column  # without a branch, which the processor would guess wrong
                     n_touched += not seen[column]

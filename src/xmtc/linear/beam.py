@@ -84,18 +84,16 @@ def search(
     )
     entry_weights = bits_of(tree.entry_weights)
 
-    def batch(bounds: tuple[int, int]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        first, stop = bounds
-        found: tuple[NDArray[np.int32], NDArray[np.float32]] = _search(
-            *rows, first, nodes[first:stop], scores[first:stop],
+    parts: list[tuple[NDArray[np.int32], NDArray[np.float32]]] = run(
+        lambda bounds: _search(
+            *rows, bounds[0], nodes[slice(*bounds)], scores[slice(*bounds)],
             tree.child_starts, tree.feature_starts, tree.features, tree.bucket_starts, tree.buckets,
             tree.entry_starts, tree.entry_children, entry_weights, tree.leaf_labels,
             tree.shape.n_features, np.float32(tree.shape.bias), beam, k, np.float32(config.above),
             *_COMBINERS[config.combiner],
-        )  # fmt: skip
-        return found
-
-    parts = run(batch, blocks(n, _BATCH))
+        ),
+        blocks(n, _BATCH),
+    )  # fmt: skip
     if len(parts) == 1:
         return Ranking(*parts[0])
     if not parts:

@@ -7,6 +7,7 @@ beam.py searches and storage maps into memory. Knows no texts and no label names
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -26,6 +27,14 @@ from xmtc.linear.lanes import LANES
 from xmtc.linear.solver import SolverConfig, solve_block
 
 Negatives = Literal["tfn", "man", "both"]
+Biased = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int]  # CSR parts, number of columns
+
+Block = tuple[int, int, int]  # a parent, its first slot in the block, and the slot after its last
+Rows = tuple[NDArray[np.int32], NDArray[np.bool_]]  # documents of a parent; which of them serve as positives only
+Targets = tuple[NDArray[np.int64], NDArray[np.int32]]  # indptr and indices of the (documents × slots) matrix
+# (blocks, the rows of each parent, targets, seed of the level) → what `solve_block` gives for each block; the seed of a
+# block is the level's and its first slot
+Share = Callable[[list[Block], list[Rows], Targets, int], list[Chunk]]
 
 _SHARED = 17  # children of the root from which on they make two blocks at least, which two threads share
 
@@ -62,10 +71,17 @@ def train_tree(
     search_config: SearchConfig,
     seed: int = 0,
     progress: Progress = SILENT,
+    biased: Biased | None = None,
+    share: Share | None = None,
 ) -> LinearTree:
-    """Train one-vs-all classifiers at every node of `tree` on its documents."""
+    """Train one-vs-all classifiers at every node of `tree` on its documents.
+
+    biased: what `add_bias` gives for X, where several trees share it; then X itself is read only for the negatives
+    "man" and "both". share: solves the blocks of a level elsewhere; see `Share`.
+    """
     levels, leaf_labels = arrange(Y, tree)
-    biased = add_bias(X, solver.bias)
+    if biased is None:
+        biased = add_bias(X, solver.bias)
     chunks: list[Chunk] = []
     inner_starts = [np.ones(1, dtype=np.int64)]
     above: sp.csr_matrix | None = None  # documents × slots of the level above
@@ -78,7 +94,7 @@ def train_tree(
             best = search(trunk, X, search_config, search_config.beam)
             retrieved = indicate(best.labels, above.shape[1])
         progress.stage(f"training level {depth + 1} of {len(levels)}")
-        chunks += train_level(biased, level, above, retrieved, config.negatives, solver, seed + depth, progress)
+        chunks += train_level(biased, level, above, retrieved, config.negatives, solver, seed + depth, progress, share)
         inner_starts.append(inner_starts[-1][-1] + level.starts[1:])
         above = level.targets
     return LinearTree.join(chunks, inner_starts, leaf_labels, shape)
@@ -114,7 +130,7 @@ def arrange(Y: sp.csr_matrix, tree: LabelTree) -> tuple[list[Level], NDArray[np.
 
 
 def train_level(
-    biased: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int],
+    biased: Biased,
     level: Level,
     above: sp.csr_matrix | None,
     retrieved: sp.csr_matrix | None,
@@ -122,6 +138,7 @@ def train_level(
     config: SolverConfig,
     seed: int,
     progress: Progress = SILENT,
+    share: Share | None = None,
 ) -> list[Chunk]:
     """Train the classifiers of one level; one chunk for each parent.
 
@@ -131,8 +148,8 @@ def train_level(
     """
     members = None if above is None else above.tocsc()
     found = None if retrieved is None else retrieved.tocsc()
-    blocks: list[tuple[int, int, int]] = []  # parent, its first slot in the block, and the slot after its last
-    rows_of: list[tuple[NDArray[np.int32], NDArray[np.bool_]]] = []
+    blocks: list[Block] = []
+    rows_of: list[Rows] = []
     for parent, (start, stop) in enumerate(pairwise(level.starts.tolist())):
         rows_of.append(_find_rows(parent, level.targets.shape[0], members, found, negatives))
         n_blocks = -(-(stop - start) // LANES)
@@ -146,23 +163,24 @@ def train_level(
     total = sum(len(rows_of[parent][0]) for parent, _, _ in blocks)
     lock = threading.Lock()
 
-    def solve(block: tuple[int, int, int]) -> Chunk:
+    def solve(block: Block) -> Chunk:
         nonlocal done
         if not hasattr(scratch, "features"):
             scratch.features = np.zeros(biased[3], dtype=np.int32)
         parent, first, end = block
         rows, positives_only = rows_of[parent]
-        weights = solve_block(
+        chunk = solve_block(
             biased[:3], rows, positives_only, targets, first, end - first, config, seed + first, scratch.features
         )
         with lock:
             done += len(rows)
             progress.step(done, total)
-        return weights
+        return chunk
 
     # the largest first, so that no thread is left alone with one at the end
     by_size = sorted(blocks, key=lambda block: -len(rows_of[block[0]][0]))
-    solved = dict(zip(by_size, run(solve, by_size), strict=True))
+    weights = run(solve, by_size) if share is None else share(by_size, rows_of, targets, seed)
+    solved = dict(zip(by_size, weights, strict=True))
     blocks_of: list[list[tuple[int, Chunk]]] = [[] for _ in rows_of]
     for parent, first, end in blocks:
         blocks_of[parent].append((first - int(level.starts[parent]), solved[parent, first, end]))
@@ -172,7 +190,7 @@ def train_level(
 
 def _find_rows(
     parent: int, n: int, members: sp.csc_matrix | None, retrieved: sp.csc_matrix | None, negatives: Negatives
-) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+) -> Rows:
     """Find the documents, of n, that a parent's children are trained on, and which of them serve as positives only."""
     rows = np.arange(n, dtype=np.int32) if members is None else _column(members, parent)
     if retrieved is None:
@@ -193,10 +211,11 @@ def indicate(labels: NDArray[np.int32], width: int) -> sp.csr_matrix:
     return sp.csr_matrix((np.ones(len(rows), np.float32), (rows, labels[rows, places])), shape=(len(labels), width))
 
 
-def add_bias(X: sp.csr_matrix, bias: float) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int]:
+def add_bias(X: sp.csr_matrix, bias: float) -> Biased:
     """CSR parts of X with a constant last column, and the number of columns."""
     n, n_features = X.shape
-    indptr, indices, values = X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32)
+    indptr, indices = X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False)
+    values = X.data.astype(np.float32, copy=False)
     if bias == 0:
         return indptr, indices, values, n_features
     indices, values = np.insert(indices, indptr[1:], n_features), np.insert(values, indptr[1:], bias)

@@ -69,6 +69,13 @@ def test_settings_and_folder_are_checked_before_the_data_is_read(model: Path, tm
     assert "no-such-data does not exist" in fails("train", "no-such-data", "--out", tmp_path / "m", "--resume")
 
 
+def test_what_an_engine_cannot_train_is_refused_before_the_data_is_read(tmp_path: Path) -> None:
+    given = ("train", tmp_path / "no-such-data", "--out", tmp_path / "model")
+    assert "'knn' cannot be trained on engine 'ray'" in fails(*given, "--method", "knn", "--engine", "ray")
+    assert "no engine 'rays'" in fails(*given, "--engine", "rays")
+    assert "leave out --engine" in fails(*given, "--preset", "fast", "--engine", "processes")
+
+
 def test_what_is_no_model_is_never_overwritten(data: Path, tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("precious")
     assert "not a model" in fails("train", data, "--out", tmp_path, "--overwrite")

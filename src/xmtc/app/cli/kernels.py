@@ -14,7 +14,7 @@ from xmtc.app.cli.progress import PlainProgress
 from xmtc.core.progress import SILENT, Progress
 
 # a file that ranking leaves, and one that training a linear model leaves
-_RANKING, _TRAINING = "beam._search-*.nbi", "label_vectors._aggregate-*.nbi"
+_RANKING, _TRAINING = "beam._search-*.nbi", "label_vectors.aggregate-*.nbi"
 NOTICE = "compiling kernels, the first time only; this takes up to a minute"
 
 

@@ -58,6 +58,22 @@ Group = Annotated[
         help="Field of the documents, such as a source or year; documents held out share no value with the others.",
     ),
 ]
+EngineOption = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="ENGINE",
+        help="Where to run: local (this process), processes (one per core) or ray (a cluster; see docs/CLUSTERS.md).",
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        metavar="ADDRESS",
+        help="Of a Ray cluster: auto, HOST:PORT or ray://HOST:PORT; without one, Ray is started on this machine.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Split = Annotated[str, typer.Option("--split", metavar="NAME", help="Split of a folder; a file is taken whole.")]
 TruthOption = Annotated[

@@ -1,21 +1,19 @@
-"""xmtc predict: documents in, rankings out, batch by batch, so that input and output may be of any size."""
+"""xmtc predict: tag texts, one file, or many files on an engine."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from xmtc.app.cli.options import Json, ModelFolder, check_path, check_utf8
+from xmtc.app.cli.options import Address, EngineOption, Json, ModelFolder, check_path, check_utf8
 from xmtc.app.cli.table_options import TableOptions, takes_tables
 from xmtc.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from xmtc.core.model import Documents, Model
-    from xmtc.data import TableMapping
+    from xmtc.app.cli.tagging import Request
 
 
 @takes_tables
@@ -29,8 +27,8 @@ def predict(
             metavar="FILE",
             callback=check_path,
             help="Documents to tag: .txt (one per line), .jsonl, .csv, .tsv, .parquet, .xlsx or .sqlite with 'text' "
-            "and optional 'id', or the columns of training; - is standard input. For a model trained on features: an "
-            "XML Repository file.",
+            "and optional 'id', or the columns of training; - is standard input; a folder or pattern names many files. "
+            "For a model trained on features: an XML Repository file.",
         ),
     ] = None,
     output: Annotated[
@@ -39,7 +37,8 @@ def predict(
             "--output",
             metavar="FILE",
             callback=check_path,
-            help="Write here, not to stdout: .csv, .tsv, .jsonl or .parquet with a row per label, or .txt.",
+            help="Write here, not to stdout: .csv, .tsv, .jsonl or .parquet with a row per label, or .txt, "
+            "also with .gz. For many files: a folder.",
         ),
     ] = None,
     wide: Annotated[bool, typer.Option("--wide", help="Write one row per document to --output.")] = False,
@@ -68,6 +67,8 @@ def predict(
         typer.Option("--exclude", metavar="LABEL", help="Never this label or any below it; repeatable."),
     ] = None,
     json: Json = False,
+    engine: EngineOption = None,
+    address: Address = None,
     *,
     table: TableOptions,
 ) -> None:
@@ -75,63 +76,61 @@ def predict(
 
     With --json, one object a line, in the order of the input: id, and labels with label, name and score, and with
     probability if `xmtc calibrate` has seen the model.
+
+    Many files are tagged at once with --input 'shards/*.jsonl.gz' --output FOLDER --engine processes: each is written
+    under its own name, and a run that is started again tags only what is missing.
     """
-    from xmtc import api
     from xmtc.app.cli.kernels import announce_kernels
-    from xmtc.app.cli.prediction_output import Form, Found, check_output, open_output
+    from xmtc.app.cli.prediction_output import check_output
     from xmtc.app.cli.progress import show_progress
-    from xmtc.core.abilities import count_ranked
-    from xmtc.core.calibration import calibration_of, find_threshold
-    from xmtc.core.steering import Steering
+    from xmtc.app.cli.shards import is_pattern
+    from xmtc.app.cli.tagging import Request
 
     if threshold is not None and target is not None:
         raise ConfigError("--target chooses the threshold; give either --threshold or --target")
+    request = Request(
+        model,
+        k,
+        threshold,
+        target,
+        min_score,
+        tuple(include or ()),
+        tuple(exclude or ()),
+        json,
+        wide,
+        table.mapping(model),
+    )
+    if engine is not None or address is not None or (input is not None and is_pattern(input, output)):
+        _predict_shards(request, texts or [], input, output, engine or ("local" if address is None else "ray"), address)
+        return
     check_output(output, json, wide)
     source = _source(texts or [], input)
-    mapping = table.mapping(model)
-    loaded = api.load(model)
-    k = min(k, count_ranked(loaded))
-    chosen = None if target is None else find_threshold(loaded, target, k)
-    threshold = threshold if chosen is None else chosen.value
-    steering = Steering.check(loaded, threshold, min_score, include or (), exclude or ())
-    form = Form(loaded.labels, k, calibration_of(loaded) is not None, wide)
-    done = 0
-    with (
-        open_output(output, form, json) as write,
-        show_progress(shown=output is not None or not sys.stdout.isatty()) as progress,
-    ):
+    tagger = request.open()
+    with show_progress(shown=output is not None or not sys.stdout.isatty()) as progress:
         announce_kernels(progress)
-        if chosen is not None:
-            progress.say(f"{chosen} on the documents of calibration")
+        if tagger.chosen is not None:
+            progress.say(f"{tagger.chosen} on the documents of calibration")
         progress.stage("ranking")
-        warned = False
-        for batch in _batches(loaded, source, mapping):
-            warned = warned or _warn_of_strange(loaded, batch)
-            write(Found(batch.ids, batch.titles, steering.rank(loaded, batch.documents, k)))
-            done += len(batch.ids)
-            progress.step(done, 0)
-        if done == 0:
+        if tagger.tag(source, output, lambda done: progress.step(done, 0)) == 0:
             progress.say("no documents in the input: nothing to tag")
 
 
-def _warn_of_strange(model: Model, batch: _Batch) -> bool:
-    """Warn, once per run, of texts of which the model knows hardly a word; return whether it was done."""
-    from xmtc import api
-    from xmtc.core.suspicions import LOOKED_AT, find_strange, warn
+def _predict_shards(
+    request: Request, texts: list[str], input: str | None, output: str | None, engine: str, address: str | None
+) -> None:
+    """Tag many files on an engine."""
+    from xmtc.app.cli.progress import show_progress
+    from xmtc.app.cli.shards import find_shards, tag_shards
+    from xmtc.engines import open_engine
 
-    if api.n_features(model) is not None:
-        return False
-    strange = find_strange(model, batch.titles[:LOOKED_AT])
-    if strange:
-        which = ", ".join(batch.ids[i] for i in strange[:3]) + (", …" if len(strange) > 3 else "")
-        warn(f"the model knows hardly a word of {len(strange):,} texts (ids {which}); are they in another language?")
-    return bool(strange)
-
-
-class _Batch(NamedTuple):
-    ids: list[str]
-    titles: Sequence[str]  # what to show of each document
-    documents: Documents
+    if texts or input is None or input == "-" or output is None:
+        raise ConfigError(
+            "tagging many files, or with --engine, needs --input, a pattern or folder, and --output, a folder"
+        )
+    shards = find_shards(input, output)
+    request.open()  # what is wrong with the model or the options is wrong before any worker starts
+    with show_progress() as progress, open_engine(engine, address) as opened:
+        tag_shards(request, shards, output, opened, progress)
 
 
 def _source(texts: list[str], path: str | None) -> list[str] | str:
@@ -157,23 +156,3 @@ def _is_file(text: str) -> bool:
         return "\n" not in text and Path(text).is_file()
     except (OSError, ValueError):  # too long for a name, or not one
         return False
-
-
-def _batches(model: Model, source: list[str] | str, mapping: TableMapping | None) -> Iterator[_Batch]:
-    from xmtc import api
-    from xmtc.data import iter_documents, iter_features
-
-    width = api.n_features(model)
-    if width is not None and (isinstance(source, list) or source == "-"):
-        raise ConfigError("this model was trained on features, not texts; give --input FILE, an XML Repository file")
-    if isinstance(source, list):
-        yield _Batch([str(i) for i in range(len(source))], source, source)
-    elif width is None:
-        for ids, texts in iter_documents(source, mapping=mapping):
-            yield _Batch(ids, texts, texts)
-    else:
-        first = 0
-        for features in iter_features(source, width):
-            ids = [str(first + i) for i in range(features.shape[0])]
-            yield _Batch(ids, [""] * len(ids), features)
-            first += len(ids)

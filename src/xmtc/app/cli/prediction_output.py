@@ -8,6 +8,8 @@ holds the same rows as objects; with `wide`, one object per document, as `predic
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -76,8 +78,11 @@ Write = Callable[[Found], None]
 def check_output(path: str | None, json: bool, wide: bool) -> None:
     """Raise, before any work is done, if the output could not be written in the format asked for."""
     ending = _ending(path)
-    if ending and ending not in ENDINGS:
-        raise ConfigError(f"cannot write {path}: predictions are written as {', '.join(ENDINGS)}; choose one of these")
+    packed = path is not None and path.lower().endswith(".gz")
+    if (ending or packed) and (ending not in ENDINGS or (packed and ending == ".parquet")):
+        raise ConfigError(
+            f"cannot write {path}: predictions are written as {', '.join(ENDINGS)}, also with .gz; choose one of these"
+        )
     if json and ending not in ("", ".jsonl", ".txt"):
         raise ConfigError(f"--json and {path} name two formats; leave out --json, or write to a .jsonl file")
     if wide and ending in ("", ".txt"):
@@ -96,7 +101,7 @@ def open_output(path: str | None, form: Form, json: bool) -> Iterator[Write]:
         with _parquet_writer(path, form) as write:
             yield write
     else:
-        with open_whole(path) as file:
+        with _open_text(path) as file:
             if ending in (".csv", ".tsv"):
                 yield _table_writer(file, form, ending)
             elif ending == ".jsonl" and not json and not form.wide:
@@ -106,8 +111,26 @@ def open_output(path: str | None, form: Form, json: bool) -> Iterator[Write]:
 
 
 def _ending(path: str | None) -> str:
-    """The ending that names the format; none for stdout, pipes and devices."""
-    return "" if path is None or is_special(Path(path)) else Path(path).suffix.lower()
+    """The ending that names the format, without .gz; none for stdout, pipes and devices."""
+    if path is None or is_special(Path(path)):
+        return ""
+    file = Path(path.lower())
+    return file.with_suffix("").suffix if file.suffix == ".gz" else file.suffix
+
+
+@contextmanager
+def _open_text(path: str) -> Iterator[Any]:
+    """Open a text file that takes its name when all is written, packed if its name ends in .gz."""
+    if not path.lower().endswith(".gz"):
+        with open_whole(path) as file:
+            yield file
+        return
+    with (
+        open_whole(path, binary=True) as packed,
+        gzip.GzipFile("", "wb", compresslevel=6, fileobj=packed, mtime=0) as stream,  # no name, no time: same bytes
+        io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="") as text,
+    ):
+        yield text
 
 
 def _line_writer(file: Any, form: Form, json: bool) -> Write:

@@ -11,6 +11,8 @@ import typer
 
 from xmtc.app.cli.listings import complete_methods, complete_recipes, complete_trackers
 from xmtc.app.cli.options import (
+    Address,
+    EngineOption,
     Group,
     Overwrite,
     Seed,
@@ -97,6 +99,8 @@ def train(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Read the data, say what training would take, and stop.")
     ] = False,
+    engine: EngineOption = None,
+    address: Address = None,
     *,
     table: TableOptions,
 ) -> None:
@@ -131,7 +135,7 @@ def train(
         check_tracker(track)
     mapping = table.mapping()
     config = parse_assignments(settings or [])
-    by_hand = {"--method": method, "--recipe": recipe, "--set": settings}
+    by_hand = {"--method": method, "--recipe": recipe, "--set": settings, "--engine": engine, "--address": address}
     limit = None if time_limit is None else parse_duration(time_limit, "--time-limit")
     by_preset = preset is not None or limit is not None
 
@@ -140,7 +144,17 @@ def train(
             return api.prepare_preset(
                 preset, limit, by_hand=by_hand, out=folder, seed=seed, resume=resume, overwrite=overwrite
             )
-        return api.prepare_run(method, config, recipe=recipe, out=folder, seed=seed, resume=resume, overwrite=overwrite)
+        return api.prepare_run(
+            method,
+            config,
+            recipe=recipe,
+            out=folder,
+            seed=seed,
+            resume=resume,
+            overwrite=overwrite,
+            engine=engine,
+            address=address,
+        )
 
     outs = {seed: out} if seeds is None else {each: seed_folder(out, each) for each in parse_seeds(seeds)}
     runs = [prepare(folder, each) for each, folder in outs.items()]

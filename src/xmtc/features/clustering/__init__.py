@@ -11,9 +11,25 @@ from xmtc.core.lazy import lazy_names
 from xmtc.features.clustering.config import MeansConfig, Weighting
 
 if TYPE_CHECKING:
-    from xmtc.features.clustering.trees import ClusterConfig, Vectors, balanced_kmeans, label_tree, split_to_size
+    from xmtc.features.clustering.trees import (
+        ClusterConfig,
+        Vectors,
+        balanced_kmeans,
+        label_tree,
+        split_part,
+        split_to_size,
+    )
 
-__all__ = ["ClusterConfig", "MeansConfig", "Vectors", "Weighting", "balanced_kmeans", "label_tree", "split_to_size"]
+__all__ = [
+    "ClusterConfig",
+    "MeansConfig",
+    "Vectors",
+    "Weighting",
+    "balanced_kmeans",
+    "label_tree",
+    "split_part",
+    "split_to_size",
+]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
@@ -22,6 +38,7 @@ __getattr__, __dir__ = lazy_names(
         "Vectors": "xmtc.features.clustering.trees",
         "balanced_kmeans": "xmtc.features.clustering.trees",
         "label_tree": "xmtc.features.clustering.trees",
+        "split_part": "xmtc.features.clustering.trees",
         "split_to_size": "xmtc.features.clustering.trees",
     },
 )

@@ -20,7 +20,7 @@ from xmtc.core.partition import LabelTree, Partition
 from xmtc.features.clustering.config import MeansConfig, Weighting
 from xmtc.features.clustering.kway import assign_clusters
 from xmtc.features.clustering.splits import Splits, cluster_bounds, plan_clusters, plan_halves, plan_tree
-from xmtc.features.clustering.two_means import Rule, make_splits, rows_of
+from xmtc.features.clustering.two_means import Rule, Share, make_splits, rows_of, split_subtree
 
 Vectors = sp.csr_matrix | NDArray
 
@@ -39,19 +39,26 @@ class ClusterConfig(MeansConfig):
 MEANS = MeansConfig()
 
 
-def label_tree(vectors: Vectors, config: ClusterConfig, seed: int) -> LabelTree:
+def label_tree(vectors: Vectors, config: ClusterConfig, seed: int, share: Share | None = None) -> LabelTree:
     """Return a tree over L labels: K = ⌈L/size⌉ clusters, and above them as few levels as `branching` allows.
 
     Clusters have ⌊L/K⌋ or ⌈L/K⌉ labels, as many as `size` permits; halving to the end would leave them half empty
     where L/size is just above a power of two. So the binary splits share out labels in the ratio of the clusters on
     either side: in halves where K is a power of two. The levels above join neighbours of the same splits, as PECOS
     does, and nodes have about equally many children. With L ≤ `size` the tree is flat.
+
+    share: makes the splits below the top ones elsewhere, by `split_part`.
     """
     n_labels = _check(vectors).shape[0]
     if n_labels <= config.size:
         return LabelTree.flat(n_labels)
     splits, levels = plan_tree(n_labels, -(-n_labels // config.size), config.branching)
-    return LabelTree((*levels, _split(vectors, splits, seed, config).parents))
+    return LabelTree((*levels, _split(vectors, splits, seed, config, share).parents))
+
+
+def split_part(vectors: Vectors, order: NDArray[np.int32], splits: Splits, seed: int, means: MeansConfig) -> None:
+    """Make some splits of `label_tree` that are no others' parents: reorder `order`, the labels of the whole tree."""
+    split_subtree(rows_of(vectors), order, splits, seed, vectors.shape[1], _rule(means))
 
 
 def split_to_size(vectors: Vectors, size: int, seed: int, means: MeansConfig = MEANS) -> Partition:
@@ -80,11 +87,11 @@ def balanced_kmeans(vectors: Vectors, n_clusters: int, seed: int, means: MeansCo
     return Partition(assign_clusters(rows_of(vectors), n_columns, n_clusters, seed, _rule(means)), n_clusters)
 
 
-def _split(vectors: Vectors, splits: Splits, seed: int, means: MeansConfig) -> Partition:
+def _split(vectors: Vectors, splits: Splits, seed: int, means: MeansConfig, share: Share | None = None) -> Partition:
     """Make splits of all labels; clusters are numbered from left to right."""
     n, n_columns = vectors.shape
     order = np.arange(n, dtype=np.int32)
-    make_splits(rows_of(vectors), n_columns, order, splits, seed, _rule(means))
+    make_splits(rows_of(vectors), n_columns, order, splits, seed, _rule(means), share)
     sizes = np.diff(cluster_bounds(n, splits))
     parents = np.empty(n, dtype=np.int32)
     parents[order] = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)

@@ -53,6 +53,10 @@ class Rule(NamedTuple):
     spherical: bool  # centres are normalised sums, else means
 
 
+# reorders `order`, as `split_subtree` does for each of these lists of splits; no two of them have a member in common
+Share = Callable[[Ints, list[Splits]], None]
+
+
 def rows_of(vectors: sp.csr_matrix | NDArray) -> Rows:
     """Return the vectors as rows; copies only what has another type or order."""
     if sp.issparse(vectors):
@@ -69,12 +73,16 @@ def rows_of(vectors: sp.csr_matrix | NDArray) -> Rows:
     return Rows(dense.reshape(-1), starts, np.arange(width, dtype=np.int32), shared, (dense != 0).any(axis=1))
 
 
-def make_splits(rows: Rows, n_columns: int, order: Ints, splits: Splits, seed: int, rule: Rule) -> None:
+def make_splits(
+    rows: Rows, n_columns: int, order: Ints, splits: Splits, seed: int, rule: Rule, share: Share | None = None
+) -> None:
     """Reorder `order`, the rows to split, so that the left members of each split precede its cut.
 
     Two random members are a split's first centres. Each round scores member x by x·(c_right − c_left) and sends those
     with the smallest scores left, as many as the split says; a row of zeros scores 0, between the two. Members of a
     side keep the order in which they came, and ties go by it.
+
+    share: makes the splits of subtrees elsewhere; see `Share`.
     """
     entries = int(np.diff(rows.starts)[order].sum())
     wide = max(_WIDE_ENTRIES, entries // 64) / max(1, entries) * len(order)
@@ -86,18 +94,21 @@ def make_splits(rows: Rows, n_columns: int, order: Ints, splits: Splits, seed: i
             _split_wide(rows, n_columns, order, (start, cut, stop), seed, rule)
             i += 1
         elif 2 * (stop - start) > len(order):  # alone, so that its two sides are tasks of their own
-            _split_subtree(rows, order, splits[i : i + 1], seed, n_columns, rule)
+            split_subtree(rows, order, splits[i : i + 1], seed, n_columns, rule)
             i += 1
         else:
             # starts never fall along the list, so the subtree ends at the first split that starts behind it
             end = int(np.searchsorted(splits[:, 0], stop))
             subtrees.append(splits[i:end])
             i = end
-    run(lambda subtree: _split_subtree(rows, order, subtree, seed, n_columns, rule), subtrees)
+    if share is not None:
+        share(order, subtrees)
+    else:
+        run(lambda subtree: split_subtree(rows, order, subtree, seed, n_columns, rule), subtrees)
 
 
 def _split_wide(rows: Rows, n_columns: int, order: Ints, split: tuple[int, int, int], seed: int, rule: Rule) -> None:
-    """Split one node on all threads, exactly as `_split_subtree` does on one."""
+    """Split one node on all threads, exactly as `split_subtree` does on one."""
     start, cut, stop = split
     members = order[start:stop]
     seeds = np.empty(len(members), dtype=np.int32)
@@ -154,7 +165,7 @@ def column_blocks(n_columns: int) -> list[tuple[int, int]]:
 
 
 @njit(nogil=True, cache=True)
-def _split_subtree(rows: Rows, order: Ints, splits: Splits, seed: int, n_columns: int, rule: Rule) -> None:
+def split_subtree(rows: Rows, order: Ints, splits: Splits, seed: int, n_columns: int, rule: Rule) -> None:
     """Make the splits of a subtree, parents first.
 
     After it, `order[start:cut]` are the members of each split's left side and `order[cut:stop]` those of its right.

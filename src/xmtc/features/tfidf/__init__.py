@@ -8,15 +8,28 @@ from xmtc.core.lazy import lazy_names
 from xmtc.features.tfidf.config import TfidfConfig
 
 if TYPE_CHECKING:
+    from xmtc.features.tfidf.shards import TermCounts, count_shard, fit_shards
     from xmtc.features.tfidf.shares import word_shares
     from xmtc.features.tfidf.tfidf import Tfidf, fit_tfidf, fit_tfidf_once
 
-__all__ = ["Tfidf", "TfidfConfig", "fit_tfidf", "fit_tfidf_once", "word_shares"]
+__all__ = [
+    "TermCounts",
+    "Tfidf",
+    "TfidfConfig",
+    "count_shard",
+    "fit_shards",
+    "fit_tfidf",
+    "fit_tfidf_once",
+    "word_shares",
+]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "TermCounts": "xmtc.features.tfidf.shards",
         "Tfidf": "xmtc.features.tfidf.tfidf",
+        "count_shard": "xmtc.features.tfidf.shards",
+        "fit_shards": "xmtc.features.tfidf.shards",
         "fit_tfidf": "xmtc.features.tfidf.tfidf",
         "fit_tfidf_once": "xmtc.features.tfidf.tfidf",
         "word_shares": "xmtc.features.tfidf.shares",

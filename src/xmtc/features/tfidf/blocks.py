@@ -45,6 +45,7 @@ def split_into_blocks(texts: Texts, lowercase: bool, rewritten: bool = False) ->
     letters = build_letters(lowercase, not rewritten and bool(buffer[first:last].max(initial=0) < 128))
     if last - first <= BLOCK_BYTES:
         return [Texts(buffer, offsets)], letters
+    texts.release()  # looking for characters beyond ASCII has read all of them
     starts = np.unique(np.searchsorted(offsets[:-1], np.arange(first, last, BLOCK_BYTES))).tolist()
     stops = [*starts[1:], len(texts)]
     return [Texts(buffer, offsets[i : j + 1]) for i, j in zip(starts, stops, strict=True)], letters

@@ -515,20 +515,16 @@ def weigh_counts(
     features: NDArray[np.int32],
     idf: NDArray[np.float32],
     sublinear: bool,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Turn rows of counts into rows of weights, (starts, features, weights). Term t becomes feature `features[t]`, or
-    falls away if that is negative."""
-    n_rows = len(row_starts) - 1
-    starts = np.zeros(n_rows + 1, dtype=np.int64)
-    for row in range(n_rows):
-        n = 0
-        for i in range(row_starts[row], row_starts[row + 1]):
-            n += features[row_terms[i]] >= 0
-        starts[row + 1] = starts[row] + n
-    indices = np.empty(starts[-1], dtype=np.int32)
-    data = np.empty(starts[-1], dtype=np.float32)
+    first: int,
+    starts: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    data: NDArray[np.float32],
+) -> None:
+    """Write rows of counts as rows of weights into a matrix, from its entry `first` on. Term t becomes feature
+    `features[t]`, or falls away if that is negative. `starts` are those of the rows, and the end of the last."""
+    starts[0] = first
     keys = np.empty(_longest(row_starts), dtype=np.int64)
-    for row in range(n_rows):
+    for row in range(len(row_starts) - 1):
         n = 0
         for i in range(row_starts[row], row_starts[row + 1]):
             feature = features[row_terms[i]]
@@ -536,7 +532,7 @@ def weigh_counts(
                 keys[n] = np.int64(feature) << 32 | row_counts[i]
                 n += 1
         _weigh_row(keys[:n], idf, sublinear, indices[starts[row] :], data[starts[row] :])
-    return starts, indices, data
+        starts[row + 1] = starts[row] + n
 
 
 @njit(nogil=True, cache=True)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from xmtc.core import parallel
 from xmtc.core.cache import cached, key_of
 from xmtc.core.errors import DataError
+from xmtc.core.memory import return_memory
 from xmtc.core.parallel import read_only
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.stored_arrays import check_array
@@ -58,16 +59,18 @@ class Tfidf:
         rewrite = self.rewrite
         blocks, letters = split_into_blocks(Texts.pack(texts), self.config.lowercase, rewrite is not None)
 
-        def transform_block(block: Texts) -> _RowParts:
-            block = lower_odd(block, letters)
-            if rewrite is not None:
-                block = rewrite(block, letters)
-            rows: _RowParts = transform_documents(
-                block.buffer, block.offsets, letters.ascii, letters.unicode, ngrams, *table, sublinear
-            )
-            return rows
+        def lower(block: Texts) -> Texts:
+            lowered = lower_odd(block, letters)
+            return lowered if rewrite is None else rewrite(lowered, letters)
 
-        return _stack(parallel.run(transform_block, blocks), len(self.vocabulary))
+        blocks = parallel.run(lower, blocks)
+        rows: list[_RowParts] = parallel.run(
+            lambda block: transform_documents(
+                block.buffer, block.offsets, letters.ascii, letters.unicode, ngrams, *table, sublinear
+            ),
+            blocks,
+        )
+        return _stack(rows, len(self.vocabulary))
 
     def spans(self, text: str) -> list[Span]:
         """Return where each known term occurs in a text: (start, end) in its characters, feature, and the feature's
@@ -160,15 +163,33 @@ def fit_tfidf(texts: Sequence[str], config: TfidfConfig, progress: Progress = SI
         fitted = fit_tfidf(packed, config.model_copy(update={"min_df": 1}))
         progress.say(f"no word occurs in {config.min_df} documents: words of a single document count too")
         return fitted
+    tfidf = Tfidf(config, terms, weigh_terms(config, len(packed), n_documents), rewrite)
+    rows = np.cumsum([0, *(len(starts) - 1 for starts, *_ in counts)])
+    entries = np.cumsum([0, *(np.count_nonzero(features[found] >= 0) for _, found, _, features in counts)])
+    left = dict(enumerate(counts))
+    del counts  # a block's counts are let go when its rows are written: both at once take twice the memory
+    starts = np.empty(rows[-1] + 1, dtype=np.int64)
+    indices, data = np.empty(entries[-1], dtype=np.int32), np.empty(entries[-1], dtype=np.float32)
+    parallel.run(
+        lambda i: weigh_counts(
+            *left.pop(i), tfidf.idf, config.sublinear, entries[i], starts[rows[i] : rows[i + 1] + 1], indices, data
+        ),
+        range(len(left)),
+    )
+    if len(rows) > 2:
+        return_memory()
+    return tfidf, _stack([(starts, indices, data)], len(terms))
+
+
+def weigh_terms(config: TfidfConfig, n_texts: int, n_documents: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return the idf of terms that occur in `n_documents` of `n_texts` texts each."""
     if config.idf == "sklearn":
-        idf = np.log((1 + len(packed)) / (1 + n_documents)) + 1
+        idf = np.log((1 + n_texts) / (1 + n_documents)) + 1
     elif config.idf == "pecos":
-        idf = np.maximum(0, np.log(len(packed) / (n_documents + 1)))
+        idf = np.maximum(0, np.log(n_texts / (n_documents + 1)))
     else:
         idf = np.ones(len(n_documents))
-    weights = read_only(idf.astype(np.float32))
-    rows = parallel.run(lambda block: weigh_counts(*block, weights, config.sublinear), counts)
-    return Tfidf(config, terms, weights, rewrite), _stack(rows, len(terms))
+    return read_only(idf.astype(np.float32))
 
 
 def fit_tfidf_once(

@@ -19,9 +19,9 @@ from xmtc.core.texts import Texts
 from xmtc.features.tfidf.blocks import Letters, lower_odd, split_into_blocks
 from xmtc.features.tfidf.kernels import count_terms, merge_terms, sort_terms, take_terms
 
-_WAVE = 64  # blocks that are counted before their terms are merged and let go
-_PART_BITS = 4  # the first bits of a term's hash name its part
-_N_PARTS = 1 << _PART_BITS
+_WAVE = 16  # blocks that are counted before their terms are merged and let go
+PART_BITS = 4  # the first bits of a term's hash name its part
+N_PARTS = 1 << PART_BITS
 
 Rewrite = Callable[[Texts, Letters], Texts]
 
@@ -45,34 +45,42 @@ def build_vocabulary(
     Of more than `max_features` terms, those that occur most often are kept, equals in their sorted order. `rewrite`
     replaces the words of a block by the terms to count.
     """
-    parts = [_Part(number) for number in range(_N_PARTS)]
+    parts = [Part(number) for number in range(N_PARTS)]
     counts: list[Counts] = []  # their features are numbers in the parts until the vocabulary is sorted
     blocks, letters = split_into_blocks(texts, lowercase, rewrite is not None)
     for first, last in parallel.blocks(len(blocks), _WAVE):
-        counted = parallel.run(partial(_count, letters=letters, ngrams=ngrams, rewrite=rewrite), blocks[first:last])
-        parallel.run(partial(_Part.merge, counted=counted), parts)
+        counted = parallel.run(
+            partial(count_block, letters=letters, ngrams=ngrams, rewrite=rewrite), blocks[first:last]
+        )
+        parallel.run(partial(Part.merge, counted=counted), parts)
         counts += [(*block.rows, block.numbers) for block in counted]
-    kept = parallel.run(partial(_Part.select, min_df=min_df), parts)
+        if len(blocks) > _WAVE:
+            texts.release()
+    terms, n_documents, features = number_terms(parts, len(texts), min_df, max_features)
+    return terms, n_documents, [(starts, found, times, features[places]) for starts, found, times, places in counts]
+
+
+def number_terms(
+    parts: list[Part], n_texts: int, min_df: int, max_features: int | None
+) -> tuple[Texts, NDArray[np.int64], NDArray[np.int32]]:
+    """Sort the terms to keep; return them, their documents, and the new number of each old one, −1 if not kept."""
+    kept = parallel.run(partial(Part.select, min_df=min_df), parts)
     buffer, lengths, n_documents, n_occurrences, numbers = (
         np.concatenate(arrays) for arrays in zip(*kept, strict=True)
     )
     if len(numbers) == 0:
-        raise DataError(_why_empty(len(texts), sum(part.n_terms for part in parts), min_df))
+        raise DataError(_why_empty(n_texts, sum(part.n_terms for part in parts), min_df))
 
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     order = sort_terms(buffer, offsets)
     if max_features is not None and max_features < len(order):
         order = order[np.sort(np.argsort(-n_occurrences[order], kind="stable")[:max_features])]
-    features = np.full(_N_PARTS * max(part.n_terms for part in parts), -1, dtype=np.int32)
+    features = np.full(N_PARTS * max(part.n_terms for part in parts), -1, dtype=np.int32)
     features[numbers[order]] = np.arange(len(order), dtype=np.int32)
-    return (
-        Texts(*take_terms(buffer, offsets, order)),
-        n_documents[order],
-        [(starts, terms, times, features[places]) for starts, terms, times, places in counts],
-    )
+    return Texts(*take_terms(buffer, offsets, order)), n_documents[order], features
 
 
-class _Counted(NamedTuple):
+class Counted(NamedTuple):
     """A block's own terms, numbered as they first appear, and its documents' counts."""
 
     buffer: NDArray[np.uint8]
@@ -81,11 +89,12 @@ class _Counted(NamedTuple):
     n_documents: NDArray[np.int64]
     n_occurrences: NDArray[np.int64]
     parts: NDArray[np.uint8]  # of each term
-    numbers: NDArray[np.int32]  # of each term in its part, · _N_PARTS + the part's; parts write them as they merge
+    numbers: NDArray[np.int32]  # of each term in its part, · N_PARTS + the part's; parts write them as they merge
     rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]  # starts, terms and counts of the documents
 
 
-def _count(block: Texts, letters: Letters, ngrams: int, rewrite: Rewrite | None) -> _Counted:
+def count_block(block: Texts, letters: Letters, ngrams: int, rewrite: Rewrite | None = None) -> Counted:
+    """Count the terms of one block."""
     block = lower_odd(block, letters)
     if rewrite is not None:
         block = rewrite(block, letters)
@@ -94,11 +103,11 @@ def _count(block: Texts, letters: Letters, ngrams: int, rewrite: Rewrite | None)
     )
     rows = (starts, row_terms, row_counts)
     numbers = np.empty(len(hashes), dtype=np.int32)
-    parts = (hashes >> np.uint64(64 - _PART_BITS)).astype(np.uint8)
-    return _Counted(terms, offsets, hashes, n_documents, n_occurrences, parts, numbers, rows)
+    parts = (hashes >> np.uint64(64 - PART_BITS)).astype(np.uint8)
+    return Counted(terms, offsets, hashes, n_documents, n_occurrences, parts, numbers, rows)
 
 
-class _Part:
+class Part:
     """A growing table of the terms whose hashes begin with the part's number."""
 
     def __init__(self, number: int) -> None:
@@ -111,7 +120,7 @@ class _Part:
         self._n_documents = np.empty(0, dtype=np.int64)
         self._n_occurrences = np.empty(0, dtype=np.int64)
 
-    def merge(self, counted: Sequence[_Counted]) -> None:
+    def merge(self, counted: Sequence[Counted]) -> None:
         """Add this part's terms of some blocks, and write their numbers into the blocks."""
         for block in counted:
             mine = np.flatnonzero(block.parts == self.number)
@@ -135,14 +144,14 @@ class _Part:
             )
             self._n_documents[numbers] += block.n_documents[mine]  # a block's terms all differ
             self._n_occurrences[numbers] += block.n_occurrences[mine]
-            block.numbers[mine] = numbers * _N_PARTS + self.number
+            block.numbers[mine] = numbers * N_PARTS + self.number
 
     def select(self, min_df: int) -> tuple[NDArray, ...]:
         """Return the terms that at least `min_df` documents hold: their bytes, their lengths, the documents and the
-        occurrences of each, and their numbers as `_Counted` has them."""
+        occurrences of each, and their numbers as `Counted` has them."""
         terms = np.flatnonzero(self._n_documents[: self.n_terms] >= min_df)
         buffer, offsets = take_terms(self._buffer, self._offsets, terms)
-        numbers = terms * _N_PARTS + self.number
+        numbers = terms * N_PARTS + self.number
         return buffer, np.diff(offsets), self._n_documents[terms], self._n_occurrences[terms], numbers
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy.sparse as sp
 
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ModelError
@@ -22,12 +24,15 @@ from xmtc.features.clustering import label_tree
 from xmtc.features.label_vectors import pifa
 from xmtc.features.tfidf import Tfidf, fit_tfidf
 from xmtc.linear.chunks import LinearTree
-from xmtc.linear.tree import train_tree
+from xmtc.linear.tree import add_bias, train_tree
 from xmtc.methods.linear.model import NAME, OLDER, LinearConfig, LinearDetails, LinearModel
+
+if TYPE_CHECKING:
+    from xmtc.core.engine import Engine
 
 
 class LinearMethod(Method[LinearConfig], Updatable[LinearModel]):
-    """Train, load and update linear models."""
+    """Train, load and update linear models; it is `Distributed`, too."""
 
     name = NAME
     Config = LinearConfig
@@ -58,16 +63,41 @@ class LinearMethod(Method[LinearConfig], Updatable[LinearModel]):
             data = beside.submit(corpus.fingerprint)
             progress.stage("clustering labels")
             vectors = pifa(X, Y, config.cluster.weighting, config.cluster.top)
-            trees = []
+            trees, biased = [], add_bias(X, config.solver.bias)
+            if config.tree.negatives == "tfn":  # the trees read `biased` alone: X need not stay in memory beside it
+                X = sp.csr_matrix(X.shape)
             for i in range(config.tree.trees):
                 progress.stage("clustering labels")
                 clusters = label_tree(vectors, config.cluster, seed + i)
-                trees.append(train_tree(X, Y, clusters, config.tree, config.solver, config.search, seed + i, progress))
+                trees.append(
+                    train_tree(X, Y, clusters, config.tree, config.solver, config.search, seed + i, progress, biased)
+                )
         details = LinearDetails(
             features=X.shape[1] if tfidf is None else None, trees=[linear_tree.shape for linear_tree in trees]
         )
         manifest = Manifest.describe(NAME, config, corpus, seed, details, data.result())
         return LinearModel(manifest, config, labels, tfidf, tuple(trees))
+
+    def fits_memory(self, corpus: Corpus, config: LinearConfig) -> bool:
+        """Say whether `train` has the memory for this corpus; else `train_on` trains from files."""
+        from xmtc.methods.linear.tasks import fits_memory
+
+        return fits_memory(corpus, config)
+
+    def train_on(
+        self,
+        engine: Engine,
+        corpus: Corpus,
+        config: LinearConfig,
+        *,
+        folder: Path,
+        seed: int = 0,
+        progress: Progress = SILENT,
+    ) -> LinearModel:
+        """Train the model that `train` gives, in tasks."""
+        from xmtc.methods.linear.tasks import train_in_tasks
+
+        return train_in_tasks(engine, corpus, config, folder, seed, progress)
 
     def load(self, reader: FolderReader) -> LinearModel:
         """Rebuild a model from its folder; weights stay on disk, mapped into memory."""

@@ -256,8 +256,8 @@ def load_comparer(
 ) -> Comparer:
     """Return what compares new texts with a saved model's pool; `settings` are those of the encoder that does.
 
-    n_words: how many words or pieces the network's tokenizer numbers, which a table of word vectors must know; None if it
-    is not known.
+    n_words: how many words or pieces the network's tokenizer numbers, which a table of word vectors must know; None if
+    it is not known.
     """
     if vectors == "words":
         return ByWords(check_array(reader.arrays(f"{_FOLDER}/words"), "table", "float32", ndim=2, length=n_words))

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from xmtc.core.metrics import dev_scorer
 from xmtc.core.progress import SILENT, Progress
+from xmtc.core.stages import finish_stage
 from xmtc.core.storage import Epoch
 from xmtc.features.tokens import Tokens
 from xmtc.methods.xbert.matcher import ClusterMatcher, RateConfig
-from xmtc.methods.xbert.stages import finish_stage
 from xmtc.neural.batches import Inputs
 from xmtc.neural.devices import build_accelerator
 from xmtc.neural.trainer import Score, TrainConfig, TrainingData, fit

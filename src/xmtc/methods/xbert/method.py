@@ -25,6 +25,7 @@ from xmtc.core.method import Method
 from xmtc.core.partition import Partition, cluster_targets
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
+from xmtc.core.stages import finish_stage
 from xmtc.core.storage import Epoch, FolderReader, FolderWriter
 from xmtc.core.stored_arrays import check_array
 from xmtc.core.texts import Texts
@@ -67,7 +68,6 @@ from xmtc.methods.xbert.model import (
     XbertDetails,
 )
 from xmtc.methods.xbert.ranker import RankConfig, StagedSearchConfig, finish_tree, join_features, train_ranker
-from xmtc.methods.xbert.stages import finish_stage
 from xmtc.methods.xbert.xttention import Xttention, XttentionConfig
 from xmtc.neural.batches import Inputs
 from xmtc.neural.checkpoint import Checkpoints

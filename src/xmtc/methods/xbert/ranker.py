@@ -19,12 +19,12 @@ from xmtc.core.config import Settings
 from xmtc.core.partition import LabelTree, Partition
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
+from xmtc.core.stages import finish_stage
 from xmtc.linear.beam import SearchConfig, search
 from xmtc.linear.chunks import LinearTree, TreeShape
 from xmtc.linear.solver import SolverConfig
 from xmtc.linear.tree import Negatives, add_bias, arrange, indicate, train_level
 from xmtc.methods.xbert.matching import Transform, take_logarithm
-from xmtc.methods.xbert.stages import finish_stage
 
 
 class RankConfig(Settings):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from xmtc.core.errors import ModelError
-from xmtc.methods.xbert.stages import finish_stage
+from xmtc.core.stages import finish_stage
 
 
 def test_a_finished_stage_is_not_done_twice(tmp_path):

@@ -1,0 +1,107 @@
+"""The engine of this machine: one process per core, each with one thread."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait as wait_for
+from pathlib import Path
+from typing import Any, TypeVar
+
+from xmtc.core.errors import ConfigError
+from xmtc.core.threads import n_threads
+from xmtc.engines.workers import use_one_thread
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+_STARTS = 3  # pools started for one list of tasks: a worker that dies, killed for its memory say, ends its pool
+
+
+class ProcessEngine:
+    """Runs tasks in processes of this machine, which start with the first task."""
+
+    name = "processes"
+
+    def __init__(self) -> None:
+        self.n_workers = n_threads()
+        self._pool: ProcessPoolExecutor | None = None
+
+    @property
+    def outline(self) -> str:
+        """How many processes there are."""
+        return f"{self.n_workers} process{'es' if self.n_workers > 1 else ''}"
+
+    def __enter__(self) -> ProcessEngine:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._stop()
+
+    def run(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[int, Result]]:
+        """Yield each task's place and result as it ends; tasks of a process that died are run again."""
+        left = dict(enumerate(tasks))
+        for _ in range(_STARTS):
+            try:
+                for place, result in self._run(function, left):
+                    del left[place]
+                    yield place, result
+                return
+            except BrokenProcessPool:
+                self._stop()
+        raise ConfigError(
+            f"worker processes died {_STARTS} times, probably for lack of memory; set XMTC_THREADS below "
+            f"{self.n_workers}, for fewer processes"
+        )
+
+    def check(self, folder: Path, memory: int = 0) -> None:
+        """Accept any folder: the processes are of this machine."""
+
+    def _run(self, function: Callable[[Task], Result], left: dict[int, Task]) -> Iterator[tuple[int, Result]]:
+        if self._pool is None:
+            # spawned, not forked: a fork of a process with threads may hang, and torch does not survive it
+            self._pool = ProcessPoolExecutor(self.n_workers, get_context("spawn"), _prepare)
+        waiting = iter(list(left.items()))
+        running: dict[Future[Result], int] = {}
+        try:
+            while True:
+                for place, task in waiting:
+                    running[self._pool.submit(function, task)] = place
+                    if len(running) >= 2 * self.n_workers:  # so that no process waits for the next
+                        break
+                if not running:
+                    return
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    yield running.pop(future), future.result()
+        finally:
+            for future in running:
+                future.cancel()
+
+    def _stop(self) -> None:
+        """End the processes, whatever they are at: what they had begun to write has a temporary name."""
+        pool: Any = self._pool
+        self._pool = None
+        if pool is not None:
+            for process in list((pool._processes or {}).values()):
+                process.terminate()
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _prepare() -> None:
+    """Set up a worker: one thread, deaf to Ctrl-C, which the parent answers, and gone when the parent is."""
+    use_one_thread()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        wait_for([parent.sentinel])
+        os._exit(1)

@@ -1,0 +1,187 @@
+"""The engine of a Ray cluster, or of a Ray that is started on this machine for the run.
+
+Tasks take one core each and are spread over the nodes. If a node dies, Ray runs its tasks again elsewhere. Results are
+small and go to the driver; all else is in files of a folder that every node sees.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from xmtc.core.errors import ConfigError, DataError, XmtcError
+from xmtc.core.threads import n_threads
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+_TRIES = 10  # times that a task is run again because its node or process died
+_STORE = 200_000_000  # bytes of Ray's object store where it is started here: results are small
+
+
+def import_ray() -> Any:
+    """Return the package `ray`; raise where it is not installed."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # what a later version does; else it warns
+    try:
+        import ray
+    except ImportError:
+        raise ConfigError("the engine 'ray' needs Ray; install it with: pip install 'xmtc[ray]'") from None
+    return ray
+
+
+class RayEngine:
+    """Runs tasks on the nodes of a Ray cluster. A Ray that the program itself has started is used, and left running."""
+
+    name = "ray"
+
+    def __init__(self, address: str | None = None) -> None:
+        self._ray = import_ray()
+        self._started = not self._ray.is_initialized()
+        if not self._started:
+            return
+        place = address or os.environ.get("RAY_ADDRESS") or "local"
+        here = {"num_cpus": n_threads(), "object_store_memory": _STORE, "include_dashboard": False}
+        try:
+            self._ray.init(
+                address=place,
+                log_to_driver=False,
+                logging_level="ERROR",
+                ignore_reinit_error=True,
+                **(here if place == "local" else {}),
+            )
+        except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+            raise ConfigError(
+                f"no Ray cluster answers at {place!r} ({_first_line(error)}); start one with `ray start --head`, or "
+                "leave out --address to start Ray on this machine"
+            ) from None
+
+    def __enter__(self) -> RayEngine:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if self._started:
+            self._ray.shutdown()
+
+    @property
+    def n_workers(self) -> int:
+        """Cores of the cluster."""
+        return max(1, int(sum(node["Resources"].get("CPU", 0) for node in self._nodes())))
+
+    @property
+    def outline(self) -> str:
+        """Nodes and cores of the cluster."""
+        n_nodes, n_cores = len(self._nodes()), self.n_workers
+        return f"Ray, {n_nodes} node{'s' if n_nodes > 1 else ''}, {n_cores} core{'s' if n_cores > 1 else ''}"
+
+    def run(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[int, Result]]:
+        """Yield each task's place and result as it ends; tasks of a node that died are run again."""
+        remote = self._ray.remote(num_cpus=1, max_retries=_TRIES, scheduling_strategy="SPREAD")(_call)
+        waiting = iter(enumerate(tasks))
+        running: dict[Any, int] = {}
+        try:
+            while True:
+                for place, task in waiting:
+                    running[remote.remote(function, task)] = place
+                    if len(running) >= 2 * self.n_workers:  # so that no core waits for the next
+                        break
+                if not running:
+                    return
+                for done in self._ray.wait(list(running), num_returns=1)[0]:
+                    yield running[done], self._result(done)
+                    del running[done]
+        finally:
+            for reference in running:
+                self._ray.cancel(reference, force=True)
+
+    def check(self, folder: Path, memory: int = 0) -> None:
+        """Raise unless every node has the same xmtc and Python as this process, sees `folder`, and has the memory."""
+        from xmtc import __version__
+
+        mark = folder / f".seen-{os.getpid()}"
+        mark.write_text("")
+        try:
+            asked = {node["NodeID"]: (node, self._ask(node["NodeID"], mark)) for node in self._nodes()}
+            for node, reference in asked.values():
+                here = (__version__, platform.python_version())
+                self._check_node(node, self._result(reference), here, folder, memory)
+        finally:
+            mark.unlink(missing_ok=True)
+
+    def _check_node(
+        self, node: dict[str, Any], found: dict[str, Any], here: tuple[str, str], folder: Path, memory: int
+    ) -> None:
+        name, (version, python) = node["NodeManagerAddress"], here
+        if found["xmtc"] is None:
+            raise ConfigError(
+                f"node {name} lacks xmtc; install xmtc {version} there: pip install 'xmtc[ray]=={version}'"
+            )
+        if found["xmtc"] != version:
+            raise ConfigError(
+                f"node {name} has xmtc {found['xmtc']}, this process has {version}; install the same on all"
+            )
+        if found["python"].split(".")[:2] != python.split(".")[:2]:
+            raise ConfigError(f"node {name} has Python {found['python']}, this process has {python}; use one version")
+        if not found["sees"]:
+            raise DataError(
+                f"node {name} does not see {folder}; use a folder that all nodes share, under the same path"
+            )
+        room = node["Resources"].get("memory", 0) / max(1, node["Resources"].get("CPU", 1))
+        if 0 < room < memory:
+            raise ConfigError(
+                f"a task takes about {memory / 2**30:.1f} GiB, and node {name} has {room / 2**30:.1f} GiB per core; "
+                "use nodes with more memory, or start Ray there with fewer cores (--num-cpus)"
+            )
+
+    def _ask(self, node: str, mark: Path) -> Any:
+        """What a node says of itself; the function is defined here, so that a node without xmtc can run it."""
+
+        def say(path: str) -> dict[str, Any]:
+            import os
+            import platform
+
+            try:
+                from xmtc import __version__ as version
+            except ImportError:
+                version = None  # type: ignore[assignment]
+            return {"xmtc": version, "python": platform.python_version(), "sees": os.path.exists(path)}
+
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        pinned = NodeAffinitySchedulingStrategy(node, soft=True)  # soft: a node may die while it is asked
+        return self._ray.remote(num_cpus=0, scheduling_strategy=pinned)(say).remote(str(mark))
+
+    def _nodes(self) -> list[dict[str, Any]]:
+        return [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) > 0]
+
+    def _result(self, reference: Any) -> Any:
+        """A task's result; what it raised, without Ray's own wrapping."""
+        failures = self._ray.exceptions
+        try:
+            return self._ray.get(reference)
+        except failures.RayTaskError as error:
+            if isinstance(error.cause, (XmtcError, OSError, MemoryError, KeyboardInterrupt)):
+                raise error.cause from None
+            raise
+        except failures.OutOfMemoryError:
+            raise MemoryError("a task takes more memory than its node has; use larger nodes") from None
+        except (failures.RayError, ConnectionError) as error:
+            raise ConfigError(
+                f"the Ray cluster lost a task {_TRIES} times or ended ({_first_line(error)}); look at `ray status`, "
+                "then give the same command again"
+            ) from None
+
+
+def _call(function: Callable[[Task], Result], task: Task) -> Result:
+    """Run one task in a worker."""
+    from xmtc.engines.workers import use_one_thread
+
+    use_one_thread()
+    return function(task)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

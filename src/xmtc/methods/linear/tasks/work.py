@@ -1,0 +1,66 @@
+"""What all tasks of a training share: its folder, and how a list of tasks is run and resumed.
+
+A task writes one stage of the folder; a stage that is there is finished, by this run or by the one that it resumes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from xmtc.core.engine import Engine
+from xmtc.core.progress import Progress
+from xmtc.core.stages import is_finished
+from xmtc.methods.linear.model import LinearConfig
+
+T = TypeVar("T")
+
+
+class Job(NamedTuple):
+    """One task of a training, as it is sent to a worker: which part of which stage, and with what settings."""
+
+    folder: Path
+    stage: str  # what the task writes
+    parts: list[int]  # what the task reads: numbers of shards, blocks or subtrees
+    config: LinearConfig
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Work:
+    """A training that runs in tasks."""
+
+    engine: Engine
+    folder: Path
+    config: LinearConfig
+    progress: Progress
+
+    def run(
+        self, name: str, function: Callable[[Job], None], stages: Sequence[tuple[str, list[int]]], seed: int = 0
+    ) -> None:
+        """Run the tasks of a step, called `name`, whose stages are not finished: (stage, parts) each."""
+        self.progress.stage(name)
+        jobs = [
+            Job(self.folder, stage, parts, self.config, seed)
+            for stage, parts in stages
+            if not is_finished(self.folder, stage)
+        ]
+        done = len(stages) - len(jobs)
+        for _ in self.engine.run(function, jobs):
+            done += 1
+            self.progress.step(done, len(stages))
+
+
+def group(sizes: Sequence[int], most: int) -> list[list[int]]:
+    """Put the numbers of consecutive items into groups of about `most` in size; an item larger than that is alone."""
+    groups: list[list[int]] = []
+    filled = most
+    for item, size in enumerate(sizes):
+        if filled + size > most:
+            groups.append([])
+            filled = 0
+        groups[-1].append(item)
+        filled += size
+    return groups
