@@ -169,9 +169,7 @@ def corpus(n=64, n_labels=24, seed=0):
 def worded(data):
     """The same documents, whose labels have their words as alternative names, for a method that reads names alone."""
     labels = data.labels
-    others = [
-        tuple(f"topic{int(id[1:])}word{w}" for w in range(3)) if id[1:].isdecimal() else () for id in labels.ids
-    ]
+    others = [tuple(f"topic{int(id[1:])}word{w}" for w in range(3)) if id[1:].isdecimal() else () for id in labels.ids]
     return replace(data, labels=replace(labels, alternatives=tuple(others)))
 
 
