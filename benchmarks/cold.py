@@ -3,8 +3,9 @@
     python -m benchmarks.cold SET… [--data DIR] [--seed 0] [--share 0.2] [--splits as-is,cold] [--work DIR]
 
 Each set is measured as it is, and with a share of its labels, rare and frequent alike, taken out of all training and
-dev documents but left in the vocabulary. Members are kept in --work, so that an interrupted run resumes. Truth is that of all test documents. Ensembles learn from dev where a set has
-one, else from folds of train. pydocs has no names beside its labels, so that these are made of the labels' own words.
+dev documents but left in the vocabulary. Truth is that of all test documents. Members are kept in --work. Ensembles
+learn from dev where a set has one, else from folds of train. pydocs has no names beside its labels, so that these are
+made of the labels' own words.
 """
 
 from __future__ import annotations

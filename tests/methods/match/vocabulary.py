@@ -22,7 +22,7 @@ def concepts() -> list[Concept]:
 
 
 def documents(n: int, seed: int, used: range) -> Corpus:
-    """Texts that hold the names of their labels, inflected, and one name that is wrong; labels are drawn from `used`."""
+    """Texts that hold the names of their labels, inflected, and at their end one that is wrong; used: which labels."""
     random, vocabulary = np.random.default_rng(seed), concepts()
     texts, lists = [], []
     for _ in range(n):
