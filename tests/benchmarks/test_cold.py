@@ -11,8 +11,16 @@ from xmtc import Concept, Corpus
 
 SCORES = dict.fromkeys(("P@1", "P@5", "PSP@5", "R@5/unseen", "macro-F@5/unseen", "coverage@5/unseen"), 12.5)
 FACTS: dict[str, Any] = {
-    **{"packages": {}, "commit": "abc", "dirty": False, "python": "3.11", "threads": 1, "seed": 0},
-    **{"cpu": "a processor", "cores": 2, "ram_gb": 8, "system": "Linux"},
+    "packages": {},
+    "commit": "abc",
+    "dirty": False,
+    "python": "3.11",
+    "threads": 1,
+    "seed": 0,
+    "cpu": "a processor",
+    "cores": 2,
+    "ram_gb": 8,
+    "system": "Linux",
 }
 
 

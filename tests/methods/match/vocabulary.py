@@ -7,8 +7,8 @@ import numpy as np
 from xmtc.core.corpus import Corpus
 from xmtc.core.labels import Concept
 
-FIRST = "sugar wheat steel fish milk butter copper cotton paper glass timber coal".split()
-SECOND = "import export quota".split()
+FIRST = ["sugar", "wheat", "steel", "fish", "milk", "butter", "copper", "cotton", "paper", "glass", "timber", "coal"]
+SECOND = ["import", "export", "quota"]
 NOISE = [f"noise{i}" for i in range(60)]
 N_USED = 24  # of the concepts below: the others are in the vocabulary alone
 
