@@ -370,7 +370,7 @@ def evaluate(
         ranking,
         aligned.Y,
         aligned.labels,
-        model.manifest.n_documents,
+        max(1, model.manifest.n_documents),
         mode=truth,
         propensity=propensity or _propensity(model),
         intervals=intervals,
@@ -405,6 +405,7 @@ def compare(
         n_documents, used = first.n_documents, propensity or first.propensity
     else:
         n_documents, used = first.manifest.n_documents, propensity or _propensity(first)
+    n_documents = max(1, n_documents)  # a match model may have learnt from none
     counts = dict(zip(first.labels.ids, first.labels.counts.tolist(), strict=True))
     found = {}
     for name, model in models.items():

@@ -280,6 +280,20 @@ def test_the_plan_reads_lengths_and_sizes(encoders: Path) -> None:
     assert lines[-1].startswith("  learned ensemble of these: about ")
 
 
+def test_match_is_a_member_where_labels_have_names() -> None:
+    def members(corpus: xmtc.Corpus, limit: float | None = None) -> list[str]:
+        return [planned.member.name for planned in make_plan("balanced", corpus, limit).members]
+
+    assert members(TRAIN) == ["linear", "knn"]
+    ids = TRAIN.labels.ids
+    concepts = [xmtc.Concept(id, f"topic {id}") for id in ids[: (len(ids) + 1) // 2]]
+    named = replace(TRAIN, labels=TRAIN.labels.described(concepts))
+    assert members(named) == ["linear", "knn", "match"]
+    assert members(named, 30) == ["linear", "knn"]
+    assert "match: it and its copies" in make_plan("balanced", named, 30).left_out[0]
+    assert make_plan("fast", named, None).members[0].member.name == "linear"
+
+
 def test_measuring_consumes_no_random_state(encoders: Path) -> None:
     import torch
 

@@ -35,9 +35,18 @@ class Member:
 TREES = Member("linear", "linear", {})
 ONE_TREE = Member("linear", "linear", {"tree": {"trees": 1}})  # a third of the time
 NEIGHBOURS = Member("knn", "knn", {})
+NAMES = Member("match", "match", {})
 
 # encoders by what they reach where there is time enough, best first
 ENCODERS = ("gte-small", "minilm", "minilm-l3")
+
+
+def has_names(corpus: Corpus) -> bool:
+    """Say whether labels can be found by name: there are texts, and half of the labels or more have a name."""
+    labels = corpus.labels
+    pairs = zip(labels.ids[: labels.n_labels], labels.names, labels.alternatives, strict=False)
+    named = sum(name != id or bool(others) for id, name, others in pairs)
+    return corpus.texts is not None and 2 * named >= max(1, labels.n_labels)
 
 
 def fine_tuned(

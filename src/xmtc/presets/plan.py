@@ -17,12 +17,14 @@ from xmtc.core.errors import ConfigError, nearest
 from xmtc.core.outlined import Outlined, Pace, Timed
 from xmtc.presets.members import (
     ENCODERS,
+    NAMES,
     NEIGHBOURS,
     ONE_TREE,
     TREES,
     Member,
     fine_tuned,
     frozen,
+    has_names,
     held_out_fraction,
 )
 
@@ -32,7 +34,8 @@ _WANTED = 2.5  # epochs that must fit for a larger encoder to be worth more than
 _LEAST = 0.3  # of an epoch: less is not worth beginning
 _FIRST = 0.65  # of the time for encoders that the first of them may take
 # rough seconds of one core per million characters, and per document; measured on texts of 10 to 500 words
-_LINEAR, _KNN, _TEACH = 0.8, 0.15, 2.5e-3
+_LINEAR, _KNN, _MATCH, _TEACH = 0.8, 0.15, 1.2, 2.5e-3
+_MATCHED = 20_000  # documents that match learns from, at most
 _START = 8.0  # seconds before an encoder's first step: loading and tokenizing
 _NEURAL = ("torch", "transformers", "accelerate")
 
@@ -94,25 +97,38 @@ def make_plan(preset: str, corpus: Corpus, time_limit: float | None) -> Plan:
         return plan
     taught_by = min(20_000, len(corpus))
     teaching = 2 * (trees + neighbours) + taught_by * _TEACH + 5
-    with_neighbours = (first, Planned(NEIGHBOURS, neighbours, small))
     if time_limit is not None and trees + neighbours + teaching > time_limit:
         reason = f"knn and the ensemble: they take about {describe_seconds(neighbours + teaching)} more"
         return replace(plan, left_out=(reason,))
-    plan = replace(plan, members=with_neighbours, teaching=teaching)
+    plan = replace(plan, members=(first, Planned(NEIGHBOURS, neighbours, small)), teaching=teaching)
+    if has_names(corpus):
+        plan = _add_names(plan, characters * min(1.0, _MATCHED / max(1, len(corpus))), small)
     if preset == "balanced":
         return plan
     if corpus.texts is None:
-        return replace(plan, left_out=("encoders: they read texts, and the documents have only features",))
+        reason = "encoders: they read texts, and the documents have only features"
+        return replace(plan, left_out=(*plan.left_out, reason))
     missing = [package for package in _NEURAL if find_spec(package) is None]
     if missing:
         ways = f"they need {', '.join(missing)}; install them with: pip install 'xmtc[neural]'"
-        return replace(plan, left_out=(f"encoders ({', '.join(ENCODERS)}): {ways}",))
+        return replace(plan, left_out=(*plan.left_out, f"encoders ({', '.join(ENCODERS)}): {ways}"))
     return _add_encoders(plan, corpus)
+
+
+def _add_names(plan: Plan, characters: float, memory: int) -> Plan:
+    """Add the member that finds labels by name, if there is time for it and for the copies that teach the ensemble."""
+    seconds = _MATCH * characters / 1e6 + 15
+    known = sum(planned.seconds or 0 for planned in plan.members) + (plan.teaching or 0)
+    if plan.time_limit is not None and known + 3 * seconds > plan.time_limit:
+        reason = f"match: it and its copies take about {describe_seconds(3 * seconds)} more"
+        return replace(plan, left_out=(*plan.left_out, reason))
+    added = Planned(NAMES, seconds, memory)
+    return replace(plan, members=(*plan.members, added), teaching=(plan.teaching or 0) + 2 * seconds)
 
 
 def _add_encoders(plan: Plan, corpus: Corpus) -> Plan:
     """Add the encoders that there are weights for and, with a limit, time for."""
-    left_out, paces, found = [], {}, []
+    left_out, paces, found = list(plan.left_out), {}, []
     for encoder in ENCODERS:
         try:
             _, settings = read_settings("lightxml", fine_tuned(encoder, corpus, EPOCHS).config)

@@ -11,6 +11,7 @@ from xmtc.app.cli.options import parse_duration
 from xmtc.core.errors import ConfigError
 
 pytest.importorskip("lightgbm")
+MEMBERS = ["ensemble", "linear", "knn", "match"]  # the labels have names
 
 
 def test_plan_before_and_leaderboard_after(data: Path, tmp_path: Path) -> None:
@@ -21,6 +22,7 @@ def test_plan_before_and_leaderboard_after(data: Path, tmp_path: Path) -> None:
         "preset balanced, no time limit",
         "linear",
         "knn",
+        "match",
         "learned ensemble of these",
     ]
     assert not out.exists()
@@ -32,12 +34,12 @@ def test_plan_before_and_leaderboard_after(data: Path, tmp_path: Path) -> None:
     for result in (done, inspected):
         lines = [line.split() for line in result.out.splitlines()]
         (board,) = (i for i, line in enumerate(lines) if line == ["leaderboard"])
-        rows = [line[0] for line in lines[board : board + 8] if line and line[0] in ("ensemble", "linear", "knn")]
-        assert rows == ["ensemble", "linear", "knn"]
+        rows = [line[0] for line in lines[board : board + 8] if line and line[0] in MEMBERS]
+        assert rows == MEMBERS
         assert "PSP@5" in result.out
         assert "%" in result.out
     assert "time" in done.out
-    assert len(xmtc("inspect", out, "--json").json["details"]["leaderboard"]) == 3
+    assert len(xmtc("inspect", out, "--json").json["details"]["leaderboard"]) == 4
 
 
 @pytest.mark.parametrize(

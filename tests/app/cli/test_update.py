@@ -205,3 +205,20 @@ def test_updates_follow_each_other_and_repeat_on_any_number_of_threads(
 def folders() -> dict[str, bytes]:
     """What a first run leaves for the second to compare with."""
     return {}
+
+
+def test_labels_of_a_vocabulary_need_no_documents(model: Path, data: Path, tmp_path: Path) -> None:
+    vocabulary = tmp_path / "labels.jsonl"
+    vocabulary.write_text(json.dumps({"label": "n1", "name": "lithium battery"}) + "\n")
+    trained, out = tmp_path / "match", tmp_path / "grown"
+    assert xmtc("train", data, "--method", "match", "--out", trained).code == 0
+    done = xmtc("update", trained, "--labels", vocabulary, "--out", out)
+    assert done.code == 0, done
+    assert "1 new label without documents" in done.err
+    assert xmtc("predict", out, "lithium batteries", "-k", 1, "--json").json["labels"][0]["label"] == "n1"
+    assert xmtc("explain", out, "lithium batteries", "--label", "n1").code == 0
+    assert "a linear model gives only labels that it was trained on" in fails(
+        "update", model, "--labels", vocabulary, "--out", tmp_path / "never"
+    )
+    vocabulary.write_text("")
+    assert "holds no label" in fails("update", trained, "--labels", vocabulary, "--out", tmp_path / "never")

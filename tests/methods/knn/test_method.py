@@ -187,3 +187,70 @@ model = xmtc.load(sys.argv[1])
 print(model.rank(["boats"], k=1).named(model.labels)[0][0][0])
 """
     assert run(HIDE_TORCH + code, str(tmp_path / "model")) == "fish\n"
+
+
+NAMED = [xmtc.Concept(f"L{i}", f"word{i} word{i + 9}") for i in range(9)]
+UNUSED = [xmtc.Concept("new", "word20 word21"), xmtc.Concept("other", "word28")]
+
+
+def test_label_texts_vote_as_further_keys(tmp_path):
+    """Each is one more document of its label in the formula, and k of them are taken beside k documents."""
+    data = corpus()
+    data = xmtc.Corpus.from_lists(data.texts, lists_of(data), concepts=[*NAMED, *UNUSED])
+    others = corpus(15, 1)
+    settings = {"neighbours": {"k": 3, "labels": True}, "vote": {"power": 2.0}, "tfidf": {"min_df": 1}}
+    model = xmtc.train(data, "knn", settings, out=tmp_path / "model")
+    tfidf = model.reader.tfidf
+    names = [" ".join(concept.name.split()) for concept in (*NAMED, *UNUSED)]
+    rows, keys, queries = (tfidf.transform(texts).toarray() for texts in (data.texts, names, others.texts))
+    ids = [concept.id for concept in (*NAMED, *UNUSED)]
+
+    def unit(row):
+        return row / max(np.linalg.norm(row), 1e-12)
+
+    def nearest(pool, query):
+        near = [(float(unit(query) @ unit(row)), i) for i, row in enumerate(pool)]
+        return sorted(((s, i) for s, i in near if s > 1e-12), key=lambda pair: (-pair[0], pair[1]))[:3]
+
+    ranking = xmtc.load(tmp_path / "model").rank(others.texts, 11)
+    unseen = 0
+    for row, query in enumerate(queries):
+        votes = [(s**2, lists_of(data)[i]) for s, i in nearest(rows, query)]
+        votes += [(s**2, [ids[i]]) for s, i in nearest(keys, query)]
+        wanted = {}
+        for vote, labels in votes:
+            for label in labels:
+                wanted[label] = wanted.get(label, 0) + vote / sum(vote for vote, _ in votes)
+        unseen += bool({"new", "other"} & set(wanted))
+        given = zip(ranking.labels[row].tolist(), ranking.scores[row].tolist(), strict=True)
+        assert {model.labels.ids[i]: s for i, s in given if s > 0} == pytest.approx(wanted, rel=1e-4)
+    assert unseen > 0
+    assert model.explain("word20 and word21", "new").score > 0
+    assert [span[:2] for span in model.explain("word20 and word21", "new").spans] == [(0, 6), (11, 17)]
+
+
+def test_label_texts_are_updated_and_forgotten(tmp_path):
+    data = corpus()
+    data = xmtc.Corpus.from_lists(data.texts, lists_of(data), concepts=[*NAMED, *UNUSED])
+    settings = {"neighbours": {"labels": True}, "tfidf": {"min_df": 1}}
+    model = xmtc.train(data, "knn", settings)
+    grown = xmtc.update(model, labels=[xmtc.Concept("late", "word23 word24")], out=tmp_path / "grown")
+    assert "late" in grown.labels.decode(xmtc.load(tmp_path / "grown").rank(["word23 word24"], 9).labels[0].tolist())
+    fewer = xmtc.update(grown, retire=["new"])
+    assert fewer.labels.position["new"] not in fewer.rank(["word20 word21"], 12).labels
+    forgetful = model.forget(["L0"])
+    assert forgetful is not None
+    place = model.labels.position["L0"]
+    found = forgetful.rank(["word0 word9"], 11)
+    assert place in found.labels[0][:11]  # by its text alone
+    assert found.scores[0][found.labels[0] == place] < model.rank(["word0 word9"], 11).scores.max()
+    assert xmtc.train(data, "knn").forget(["L0"]) is None
+    with pytest.raises(ModelError, match="a knn model gives only labels that it was trained on"):
+        xmtc.update(xmtc.train(data, "knn"), labels=UNUSED)
+    codes = xmtc.Corpus.from_lists(["a word", "more words"], [["1"], ["2"]])
+    with pytest.raises(DataError, match="no label has a name that could vote"):
+        xmtc.train(codes, "knn", settings)
+
+
+def test_a_model_without_label_texts_is_saved_as_ever():
+    assert "labels" not in xmtc.train(corpus(), "knn").manifest.config["neighbours"]

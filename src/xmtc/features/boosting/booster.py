@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,14 @@ from pydantic import Field
 from xmtc.core.config import Settings
 from xmtc.core.errors import ConfigError
 from xmtc.core.parallel import n_threads
+from xmtc.core.search_space import Tunable
 
 
 class BoosterConfig(Settings):
     """How the trees are grown."""
 
     trees: int = Field(300, ge=1, le=10_000)
-    leaves: int = Field(31, ge=2, le=1024, description="of a tree, at most")
+    leaves: Annotated[int, Tunable(7, 63, log=True)] = Field(31, ge=2, le=1024, description="of a tree, at most")
     rate: float = Field(0.03, gt=0, le=1, description="share of its correction that a tree adds")
     least: int = Field(20, ge=1, description="pairs in a leaf, at least")
 

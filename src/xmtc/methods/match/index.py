@@ -7,7 +7,7 @@ share a name: both are found. Hundreds of thousands of names are built in second
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,16 +39,14 @@ class Index:
     @classmethod
     def build(cls, labels: LabelSet, language: str, retired: Collection[str] = ()) -> Index:
         """Index the names and alternatives of all labels that have any, but for retired ones."""
-        stem = open_stemmer(language)
-        number_of: dict[str, int] = {}
+        strings = [(entry, split_words(name)[:_LONGEST], own) for entry, name, own in _strings(labels, set(retired))]
+        number_of, stem_of = dict[str, int](), _stem_all((words for _, words, _ in strings), language)
         phrases: dict[tuple[int, ...], int] = {}
         owners: list[dict[int, bool]] = []  # of each phrase: entry → whether it is the preferred name
-        gone = set(retired)
-        for entry, name, preferred in _strings(labels, gone):
-            words = stem(split_words(name)[:_LONGEST])
+        for entry, words, preferred in strings:
             if not words:
                 continue
-            phrase = tuple([number_of.setdefault(word, len(number_of)) for word in words])
+            phrase = tuple([number_of.setdefault(stem_of[word], len(number_of)) for word in words])
             place = phrases.setdefault(phrase, len(phrases))
             if place == len(owners):
                 owners.append({})
@@ -104,6 +102,12 @@ class Index:
         trie = Trie(*(read_only(arrays[f"trie_{name}"]) for name in Trie._fields))
         names = _names(*(arrays[f"names_{name}"] for name in Names._fields))
         return cls(Stems(Texts(arrays["stem_bytes"], arrays["stem_ends"]), language), trie, names)
+
+
+def _stem_all(names: Iterable[list[str]], language: str) -> dict[str, str]:
+    """The stem of each word of all names: every word is stemmed once."""
+    words = list(dict.fromkeys(word for name in names for word in name))
+    return dict(zip(words, open_stemmer(language)(words), strict=True))
 
 
 def _names(*arrays: NDArray[Any]) -> Names:

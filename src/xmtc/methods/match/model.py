@@ -9,6 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,6 +24,7 @@ from xmtc.core.model import DisplayedModel, Documents, check_k, pack_texts
 from xmtc.core.parallel import blocks, run
 from xmtc.core.propensity import Propensity
 from xmtc.core.ranking import Ranking
+from xmtc.core.search_space import Tunable
 from xmtc.core.storage import FolderReader, Manifest, write_folder
 from xmtc.core.texts import Texts
 from xmtc.core.updatable import UpdatableDetails
@@ -46,7 +48,7 @@ class NameConfig(Settings):
     language: str = Field(
         "english", description="of names and texts, whose word endings are cut; none matches words as they are"
     )
-    gap: int = Field(
+    gap: Annotated[int, Tunable(0, 10)] = Field(
         4, ge=-1, le=100, description="other words that may stand between those of a name; -1: names are found whole"
     )
 
