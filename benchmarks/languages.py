@@ -117,7 +117,15 @@ def compare(job: Found) -> Found:
     for name in SETTINGS:
         found[name]["metrics"] = {key: compared.values[name][key] for key in _METRICS}
         if name != next(iter(SETTINGS)):
-            found[name]["differences"] = {key: vars(compared.differences[name][key]) for key in _METRICS}
+            differences = compared.differences[name]
+            found[name]["differences"] = {
+                key: {
+                    "difference": differences[key].difference,
+                    "interval": [differences[key].low, differences[key].high],
+                    "decided": differences[key].decided,
+                }
+                for key in _METRICS
+            }
     sizes = {"train": len(train), "test": len(test), "labels": train.labels.n_labels}
     words = float(np.mean([len(text.split()) for text in train.texts or ()]))
     return {"analyzers": found, "sizes": {**sizes, "words": words}, "fingerprint": train.fingerprint()}
