@@ -14,6 +14,7 @@ from benchmarks import (
     calibration,
     contention,
     ensemble_weights,
+    languages,
     large_step,
     learned_ensemble,
     linear,
@@ -45,7 +46,7 @@ OF_SETS = tuple(
 OF_METHODS = tuple(
     module.BENCHMARK
     for module in (
-        *(calibration, update, schedule, neural_overhead, aplc_cost, mexml_memory),
+        *(calibration, languages, update, schedule, neural_overhead, aplc_cost, mexml_memory),
         *(xbert_latency, neighbours, serving),
     )
 )
