@@ -15,6 +15,7 @@ from benchmarks import (
     contention,
     engines,
     ensemble_weights,
+    languages,
     large_step,
     learned_ensemble,
     linear,
@@ -46,7 +47,7 @@ OF_SETS = tuple(
 OF_METHODS = tuple(
     module.BENCHMARK
     for module in (
-        *(calibration, update, schedule, neural_overhead, aplc_cost, mexml_memory),
+        *(calibration, languages, update, schedule, neural_overhead, aplc_cost, mexml_memory),
         *(xbert_latency, neighbours, serving),
     )
 )

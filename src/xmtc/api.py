@@ -89,6 +89,7 @@ def train(
     recipe: str | Path | None = None,
     preset: str | None = None,
     time_limit: float | None = None,
+    language: str | None = None,
     dev: Corpus | None = None,
     out: str | Path | None = None,
     seed: int = 0,
@@ -102,7 +103,8 @@ def train(
 
     method: one of METHODS ("linear" if neither it nor a recipe is given). config: nested settings of the method, over
     the recipe's. recipe: a name such as "linear/one-tree", or the path of a TOML file; it names its method. preset:
-    "fast", "balanced" or "best", which choose methods and settings themselves, within time_limit seconds. dev:
+    "fast", "balanced" or "best", which choose methods and settings themselves, within time_limit seconds. language: of
+    the texts, such as "de" or "German"; TF-IDF then counts stems of words, unless `config` has another analyzer. dev:
     documents to stop early or choose by, for methods that do. resume: continue an interrupted run, or return the
     finished model of the same settings, data and seed. engine: "processes" or "ray" trains in tasks, on this machine or
     on the Ray cluster at `address`, for methods that can (linear); it needs `out`, a folder that all nodes see. The
@@ -111,13 +113,21 @@ def train(
     if preset is not None or time_limit is not None:
         by_hand = {"method": method, "recipe": recipe, "config": config or None, "engine": engine, "address": address}
         chosen = prepare_preset(
-            preset, time_limit, by_hand=by_hand, out=out, seed=seed, resume=resume, overwrite=overwrite
+            preset,
+            time_limit,
+            by_hand=by_hand,
+            language=language,
+            out=out,
+            seed=seed,
+            resume=resume,
+            overwrite=overwrite,
         )
         return chosen.start(corpus, dev, progress)
     run = prepare_run(
         method,
         config,
         recipe=recipe,
+        language=language,
         out=out,
         seed=seed,
         resume=resume,
@@ -133,6 +143,7 @@ def prepare_preset(
     time_limit: float | None = None,
     *,
     by_hand: Mapping[str, Any] | None = None,
+    language: str | None = None,
     out: str | Path | None = None,
     seed: int = 0,
     resume: bool = False,
@@ -140,8 +151,10 @@ def prepare_preset(
 ) -> PresetRun:
     """Check everything that `train` with a preset can refuse before it sees documents.
 
-    by_hand: what else was given to choose a method or its settings, by name; a preset chooses these itself.
+    by_hand: what else was given to choose a method or its settings, by name; a preset chooses these itself. language:
+    as for `train`, for every member that counts words.
     """
+    from xmtc.core.languages import find_language
     from xmtc.presets import PresetRun, Trainers, check_preset
 
     if preset is None:
@@ -154,16 +167,21 @@ def prepare_preset(
         isinstance(time_limit, bool) or not isinstance(time_limit, (int, float)) or not 0 < time_limit < float("inf")
     ):
         raise ConfigError(f"time_limit must be a positive number of seconds; got {time_limit!r}")
-    prepare_run(out=out, seed=seed, resume=resume, overwrite=overwrite)  # refuses a wrong seed or output folder
+    # refuses a wrong language, seed or output folder
+    prepare_run(language=language, out=out, seed=seed, resume=resume, overwrite=overwrite)
 
     def train_member(corpus: Corpus, method: str, config: Mapping[str, Any], **options: Any) -> Model:
-        run = prepare_run(method, config, out=options["out"], seed=options["seed"], resume=options["resume"])
+        run = prepare_run(
+            method, config, language=language, out=options["out"], seed=options["seed"], resume=options["resume"]
+        )
         return run.start(corpus, options["dev"] if run.uses_dev else None, options["progress"])
 
     trainers = Trainers(
         train_member, _teach, lambda model, corpus, progress: calibrate(model, corpus, progress=progress), load
     )
-    return PresetRun(preset, time_limit, None if out is None else Path(out), seed, resume, overwrite, trainers)
+    place = None if out is None else Path(out)
+    spoken = None if language is None else find_language(language)
+    return PresetRun(preset, time_limit, place, seed, resume, overwrite, trainers, language=spoken)
 
 
 def prepare_run(
@@ -171,6 +189,7 @@ def prepare_run(
     config: Mapping[str, Any] | Settings | None = None,
     *,
     recipe: str | Path | None = None,
+    language: str | None = None,
     out: str | Path | None = None,
     seed: int = 0,
     resume: bool = False,
@@ -181,7 +200,7 @@ def prepare_run(
     """Check everything that `train` can refuse before it sees documents; the arguments are those of `train`."""
     if not isinstance(seed, int) or not 0 <= seed < 2**32:
         raise ConfigError(f"seed must be a whole number from 0 to 4294967295; got {seed!r}")
-    method, settings = read_settings(method, config, recipe)
+    method, settings = read_settings(method, config, recipe, language)
     if out is not None:
         check_out(out, resume=resume, overwrite=overwrite)
     if engine is not None or address is not None:

@@ -11,7 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from xmtc.core.config import Settings, build, merge, read_toml
+from xmtc.core.config import Settings, build, find_settings, merge, parse_assignments, read_toml
 from xmtc.core.errors import ConfigError, ModelError, nearest
 from xmtc.core.method import Method
 from xmtc.core.model import Model
@@ -36,8 +36,12 @@ def read_settings(
     method: str | None = None,
     config: Mapping[str, Any] | Settings | None = None,
     recipe: str | Path | None = None,
+    language: str | None = None,
 ) -> tuple[str, Settings]:
-    """Return the method and the checked settings that `train` would use, before any data is read."""
+    """Return the method and the checked settings that `train` would use, before any data is read.
+
+    language: of the texts; analyzers then stem its words, unless `config` chooses them.
+    """
     layers: list[Mapping[str, Any]] = []
     if recipe is not None:
         named, settings = read_recipe(recipe)
@@ -49,9 +53,15 @@ def read_settings(
         config = config.model_dump()
     if config is not None and not isinstance(config, Mapping):
         raise ConfigError(f"config must be a mapping of settings; got {type(config).__name__}")
-    layers.append(config or {})
     method = method or "linear"
-    return method, build(open_method(method).Config, *layers)
+    Config = open_method(method).Config
+    if language is not None:
+        from xmtc.core.languages import find_language
+
+        stem = f"stem:{find_language(language)}"
+        layers.append(parse_assignments(f"{path}={stem}" for path in find_settings(Config, "analyzer")))
+    layers.append(config or {})
+    return method, build(Config, *layers)
 
 
 def read_recipe(recipe: str | Path) -> tuple[str, dict[str, Any]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from xmtc.data import describe, describe_vocabulary, detect, read_corpus, splits
-from xmtc.data.languages import guess_language, guess_languages
+from xmtc.data.languages import guess_language, guess_languages, main_language
 from xmtc.data.likeness import count_near, sign
 
 LONG = [" ".join(f"word{(i * k) % 97}" for k in range(1, 80)) for i in range(1, 40)]
@@ -37,6 +37,15 @@ def test_near_duplicates_are_found_and_others_are_not() -> None:
 def test_languages(text: str, language: str) -> None:
     assert guess_language(text) == language
     assert guess_languages([text, text]) == {language: 1.0}
+
+
+def test_the_main_language_is_that_of_most_texts() -> None:
+    german, english = "Die Einfuhr von Zucker ist nicht geregelt", "The import of sugar is subject to this"
+    assert main_language([german] * 9 + [english] + ["sugar"] * 20) == "de"
+    assert main_language([german] * 5 + [english] * 5) is None
+    assert main_language(["sugar"] * 9 + [german]) is None
+    assert main_language(["Импорт сахара и экспорт рыбы"]) is None
+    assert main_language([]) is None
 
 
 def test_annifs_vocabulary_names_labels_and_is_described(tmp_path: Path) -> None:

@@ -89,6 +89,11 @@ def _one_line(cls: type[Settings], error: ValidationError) -> str:
     return f"setting {path!r}: {first['msg']}{hint}; got {first['input']!r}{more}"
 
 
+def find_settings(cls: type[BaseModel], name: str) -> list[str]:
+    """Return the paths of all settings of this name, such as `tfidf.analyzer` for `analyzer`."""
+    return [path for path in _paths(cls) if path.rpartition(".")[2] == name]
+
+
 def _paths(cls: type[BaseModel]) -> Iterator[str]:
     """Names of all fields, nested ones as `tree.trees`."""
     for name in cls.model_fields:

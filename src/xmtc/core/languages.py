@@ -70,6 +70,12 @@ LANGUAGES = {
 _CODES = {name.casefold(): code for code, name in LANGUAGES.items()}
 
 
+def language_tag(name: str) -> str:
+    """Return the code of a language that is given by its English name; anything else is a tag, in lower case."""
+    key = name.strip().lower().replace("_", "-")
+    return _CODES.get(key, key)
+
+
 def find_language(name: str) -> str:
     """Return the code of a language that is given by its ISO 639 code or its English name, in any case."""
     key = name.strip().casefold()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xmtc.core.lazy import lazy_names
-from xmtc.data.read import detect, read_corpus, splits
+from xmtc.data.read import detect, name_languages, read_corpus, splits
 
 if TYPE_CHECKING:
     from xmtc.core.errors import DataWarning
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         describe_vocabulary,
         zipf_points,
     )
+    from xmtc.data.languages import main_language
     from xmtc.data.layouts import LAYOUTS, read_label_vectors
     from xmtc.data.prediction_input import iter_documents, iter_features
     from xmtc.data.pydocs import build_pydocs
@@ -47,6 +48,8 @@ __all__ = [
     "is_vocabulary",
     "iter_documents",
     "iter_features",
+    "main_language",
+    "name_languages",
     "read_corpus",
     "read_label_vectors",
     "read_labels",
@@ -73,6 +76,7 @@ _LAZY = {
     "is_vocabulary": "xmtc.data.vocabulary",
     "iter_documents": "xmtc.data.prediction_input",
     "iter_features": "xmtc.data.prediction_input",
+    "main_language": "xmtc.data.languages",
     "read_label_vectors": "xmtc.data.layouts",
     "read_labels": "xmtc.data.vocabulary",
     "store_mapping": "xmtc.data.table_mapping",

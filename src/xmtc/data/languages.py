@@ -10,6 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 
 _SAMPLE = 1000  # texts that are looked at, at even distances
+_QUICK_SAMPLE = 200
+_ENOUGH = 0.2  # of the texts must be recognised as one language
+_MAIN = 0.8  # of the recognised texts must be in it
 _CHARACTERS = 2000  # of a text that are looked at
 UNKNOWN = "unknown"
 _STOP_WORDS = {
@@ -33,12 +36,22 @@ _SCRIPTS = {"CYRILLIC": "Cyrillic", "GREEK": "Greek", "ARABIC": "Arabic", "HEBRE
 }
 
 
-def guess_languages(texts: Sequence[str]) -> dict[str, float]:
+def main_language(texts: Sequence[str]) -> str | None:
+    """Return the code of the language that most texts are in; None if they are mixed, too short or of other scripts."""
+    shares = guess_languages(texts, _QUICK_SAMPLE)
+    known = [(language, share) for language, share in shares.items() if language in _WORDS]
+    if not known or known[0][1] < _ENOUGH or known[0][1] < _MAIN * sum(share for _, share in known):
+        return None
+    return known[0][0]
+
+
+def guess_languages(texts: Sequence[str], sample: int = _SAMPLE) -> dict[str, float]:
     """Return the share of texts in each language, the most frequent first; short texts are often "unknown".
 
     Languages of Latin script are recognised by nine lists of stop words; for other scripts the script is named.
+    sample: how many texts are looked at.
     """
-    rows = np.linspace(0, len(texts) - 1, min(_SAMPLE, len(texts))).astype(int).tolist()
+    rows = np.linspace(0, len(texts) - 1, min(sample, len(texts))).astype(int).tolist()
     found = Counter(guess_language(texts[row]) for row in rows)
     return {language: count / len(rows) for language, count in sorted(found.items(), key=lambda pair: (-pair[1], pair))}
 

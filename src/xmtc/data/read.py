@@ -95,18 +95,33 @@ def splits(path: str | Path) -> list[str]:
     return [split for split in _find(path)[1] if split != FILE]
 
 
+def name_languages(path: str | Path) -> list[str]:
+    """Return the languages that a data set's vocabulary has names in; an empty list if names have one language only."""
+    from xmtc.data.vocabulary import read_vocabulary
+
+    vocabulary = _find_known(path, _find(path)[0])
+    concepts = () if vocabulary is None else read_vocabulary(vocabulary).concepts
+    return sorted({language for concept in concepts for language, _ in concept.translations})
+
+
+def _find_known(path: str | Path, layout: Layout) -> Path | None:
+    """The file of a data set that describes its labels."""
+    from xmtc.data.hub import is_hub_name
+    from xmtc.data.vocabulary import find_vocabulary
+
+    if is_hub_name(path):
+        return None
+    place = Path(path)
+    if place.is_dir():
+        return find_vocabulary(place)
+    return find_vocabulary(place.parent, any_name=False) if layout.vocabulary_beside else None
+
+
 def _read_known(path: str | Path, layout: Layout, labels: str | Path | None, language: str | None) -> Described:
     """Read what is known of the labels: from the file asked for, or from the folder's own."""
-    from xmtc.data.hub import is_hub_name
-    from xmtc.data.vocabulary import NOTHING, find_vocabulary, read_vocabulary
+    from xmtc.data.vocabulary import NOTHING, read_vocabulary
 
-    vocabulary = Path(labels) if labels is not None else None
-    if labels is None and not is_hub_name(path):
-        place = Path(path)
-        if place.is_dir():
-            vocabulary = find_vocabulary(place)
-        elif layout.vocabulary_beside:
-            vocabulary = find_vocabulary(place.parent, any_name=False)
+    vocabulary = Path(labels) if labels is not None else _find_known(path, layout)
     if vocabulary is None and language is not None:
         raise DataError(f"{path} comes without a vocabulary, so there is no language to choose; name one as labels")
     return NOTHING if vocabulary is None else read_vocabulary(vocabulary, language)

@@ -100,6 +100,7 @@ class PresetRun:
     resume: bool
     overwrite: bool
     trainers: Trainers
+    language: str | None = None  # of the texts, if it was given
     seconds: dict[str, float] = field(default_factory=dict)  # by member, and of the ensemble, once `start` is done
 
     def outline(self, corpus: Corpus) -> str:
@@ -228,6 +229,7 @@ class PresetRun:
     def _identity(self, corpus: Corpus, dev: Corpus | None) -> dict[str, Any]:
         """What a resumed run must have in common with the interrupted one."""
         return {
+            **({} if self.language is None else {"language": self.language}),
             "preset": self.preset,
             "seed": self.seed,
             "data": corpus.fingerprint(),
@@ -288,7 +290,8 @@ class _RunFolder:
         (self.folder / "members").mkdir(exist_ok=True)
         if known is not None and known != json.loads(json.dumps(identity)):
             raise ConfigError(
-                f"{self.folder} holds an interrupted run of another preset, seed or corpus; start anew with --overwrite"
+                f"{self.folder} holds an interrupted run of another preset, language, seed or corpus; "
+                "start anew with --overwrite"
             )
 
     def read_plan(self, preset: str, time_limit: float | None) -> Plan | None:

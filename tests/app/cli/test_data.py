@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.app.conftest import fails, xmtc
-from xmtc.data import pydocs
+from xmtc.data import pydocs, read_corpus
 
 
 def test_synthetic(tmp_path: Path) -> None:
@@ -65,7 +65,9 @@ def test_convert_with_a_vocabulary(data: Path, tmp_path: Path, monkeypatch: pyte
     (tmp_path / "v.ttl").write_text("@prefix s: <http://www.w3.org/2004/02/skos/core#> .\n" + concepts)
     options = ["--to", "native", "--labels", tmp_path / "v.ttl", "--language"]
     assert xmtc("data", "convert", data, "--out", tmp_path / "out", *options, "fi").code == 0
-    assert '{"label": "t1", "name": "N1"}' in (tmp_path / "out" / "labels.jsonl").read_text().splitlines()
+    expected = '{"label": "t1", "name": "N1", "translations": {"en": "E1", "fi": "N1"}}'
+    assert expected in (tmp_path / "out" / "labels.jsonl").read_text().splitlines()
+    assert read_corpus(tmp_path / "out", language="english").labels.names[:1] == ("E1",)
     message = fails("data", "convert", data, "--out", tmp_path / "other", *options, "fn")
     assert message.endswith("names nothing in 'fn'; it has en, fi.")
 

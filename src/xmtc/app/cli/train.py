@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -83,6 +83,15 @@ def train(
         ),
     ] = None,
     group: Group = None,
+    language: Annotated[
+        str | None,
+        typer.Option(
+            "--language",
+            metavar="LANGUAGE",
+            help="Language of the texts, such as de or German: words are stemmed, and names of labels are in it where "
+            "the vocabulary has them; auto guesses it.",
+        ),
+    ] = None,
     seed: Seed = 0,
     seeds: Seeds = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run stopped.")] = False,
@@ -107,6 +116,7 @@ def train(
     """Train a model on labelled documents and save it."""
     from xmtc import api
     from xmtc.app.cli.kernels import announce_kernels
+    from xmtc.app.cli.language import advise_language, choose_names, guess_language, parse_language
     from xmtc.app.cli.progress import show_progress
     from xmtc.app.cli.tables import print_leaderboard, print_saved
     from xmtc.core.config import parse_assignments
@@ -138,31 +148,38 @@ def train(
     by_hand = {"--method": method, "--recipe": recipe, "--set": settings, "--engine": engine, "--address": address}
     limit = None if time_limit is None else parse_duration(time_limit, "--time-limit")
     by_preset = preset is not None or limit is not None
-
-    def prepare(folder: str, seed: int) -> TrainingRun | PresetRun:
-        if by_preset:
-            return api.prepare_preset(
-                preset, limit, by_hand=by_hand, out=folder, seed=seed, resume=resume, overwrite=overwrite
-            )
-        return api.prepare_run(
-            method,
-            config,
-            recipe=recipe,
-            out=folder,
-            seed=seed,
-            resume=resume,
-            overwrite=overwrite,
-            engine=engine,
-            address=address,
-        )
-
     outs = {seed: out} if seeds is None else {each: seed_folder(out, each) for each in parse_seeds(seeds)}
-    runs = [prepare(folder, each) for each, folder in outs.items()]
-    run = runs[0]  # all differ in seed and folder only
+
+    def prepare(language: str | None) -> list[TrainingRun | PresetRun]:
+        """One run per seed; all differ in seed and folder only."""
+        options: dict[str, Any] = {"language": language, "resume": resume, "overwrite": overwrite}
+        if by_preset:
+            return [
+                api.prepare_preset(preset, limit, by_hand=by_hand, out=folder, seed=each, **options)
+                for each, folder in outs.items()
+            ]
+        return [
+            api.prepare_run(
+                method, config, recipe=recipe, out=folder, seed=each, engine=engine, address=address, **options
+            )
+            for each, folder in outs.items()
+        ]
+
+    spoken = parse_language(language)
+    runs = prepare(spoken)
+    run = runs[0]
     with show_progress() as progress:
         announce_kernels(progress, training=True)
         progress.stage("reading documents")
-        corpus = api.read_corpus(data, "train", group=group, mapping=mapping)
+        names = choose_names(data, spoken, progress)
+        corpus = api.read_corpus(data, "train", language=names, group=group, mapping=mapping)
+        if language is None:
+            advise_language(corpus, run.settings if isinstance(run, api.TrainingRun) else None, progress)
+        elif spoken is None and (spoken := guess_language(corpus, progress)) is not None:
+            runs = prepare(spoken)
+            run = runs[0]
+            if names := choose_names(data, spoken, progress):
+                corpus = api.read_corpus(data, "train", language=names, group=group, mapping=mapping)
         if dry_run:
             print(run.outline(corpus))
             return

@@ -1,13 +1,14 @@
 """Annif's REST API, for its clients: a model is a project, a label's id its URI.
 
 Scores are probabilities where the model is calibrated, else its scores, both kept between 0 and 1 as Annif's are. A
-label has no notation, and its name one language only, which nobody told us: "und".
+label has no notation. Names are given in the requested language where the vocabulary has them; a vocabulary of one
+language only does not store which one it is: "und".
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,11 +22,20 @@ from xmtc.app.rest.schemas import MAX_K, MAX_TEXTS, Probability, Text
 from xmtc.app.rest.wire import client_gone, documented
 from xmtc.core.labels import LabelSet
 
-_LANGUAGE = "und"
+_UNKNOWN = "und"
+_LANGUAGE_HELP = "Language of label names, such as de; where a label has no name in it, its usual name is given."
 Shape = Callable[[list[list[dict[str, Any]]]], Any]  # from the results of each text to the answer
 
 Limit = Annotated[int, Field(ge=0, description=f"Results, at most; more than {MAX_K} are never given.")]
 Threshold = Annotated[Probability, Field(description="Leave out results of a lower score.")]
+
+
+class Wanted(NamedTuple):
+    """What a client asks of its results."""
+
+    limit: int
+    threshold: float
+    language: str | None
 
 
 class ApiInfo(BaseModel):
@@ -77,7 +87,7 @@ class Form(BaseModel):
     text: Text
     limit: Limit = 10
     threshold: Threshold = 0.0
-    language: Annotated[str | None, Field(description="Ignored: names have one language.")] = None
+    language: Annotated[str | None, Field(max_length=100, description=_LANGUAGE_HELP)] = None
 
 
 class Document(BaseModel):
@@ -150,7 +160,8 @@ def annif_router(models: Models) -> APIRouter:
         async with request.form(max_part_size=MAX_BODY) as fields:
             form = Form.model_validate({key: value for key, value in fields.items() if key in Form.model_fields})
         loaded = models.get(project_id, "project")
-        job = _job(loaded, [form.text], form.limit, form.threshold, lambda results: {"results": results[0]})
+        wanted = Wanted(form.limit, form.threshold, form.language)
+        job = _job(loaded, [form.text], wanted, lambda results: {"results": results[0]})
         return await _answer(models, loaded, job, request)
 
     @router.post(
@@ -163,7 +174,7 @@ def annif_router(models: Models) -> APIRouter:
         request: Request,
         limit: Annotated[Limit, Query()] = 10,
         threshold: Annotated[Threshold, Query()] = 0.0,
-        language: Annotated[str | None, Query(description="Ignored: names have one language.")] = None,
+        language: Annotated[str | None, Query(max_length=100, description=_LANGUAGE_HELP)] = None,
     ) -> Response:
         def shape(results: list[list[Any]]) -> Any:
             pairs = zip(batch.documents, results, strict=True)
@@ -171,48 +182,51 @@ def annif_router(models: Models) -> APIRouter:
 
         loaded = models.get(project_id, "project")
         texts = [document.text for document in batch.documents]
-        return await _answer(models, loaded, _job(loaded, texts, limit, threshold, shape), request)
+        return await _answer(models, loaded, _job(loaded, texts, Wanted(limit, threshold, language), shape), request)
 
     return router
 
 
 def _project(loaded: LoadedModel) -> dict[str, Any]:
+    languages = loaded.labels.languages or (_UNKNOWN,)
     return {
         "project_id": loaded.name,
         "name": loaded.name,
-        "language": _LANGUAGE,
+        "language": languages[0],
         "backend": {"backend_id": loaded.model.manifest.method},
         "vocab": {
             "vocab_id": loaded.name,
-            "languages": [_LANGUAGE],
+            "languages": languages,
             "size": loaded.n_ranked,
             "loaded": True,
         },
-        "vocab_language": _LANGUAGE,
+        "vocab_language": languages[0],
         "is_trained": True,
         "modification_time": None,
     }
 
 
-def _job(loaded: LoadedModel, texts: list[str], limit: int, threshold: float, shape: Shape) -> SuggestJob:
-    k = min(limit, MAX_K)
+def _job(loaded: LoadedModel, texts: list[str], wanted: Wanted, shape: Shape) -> SuggestJob:
+    k = min(wanted.limit, MAX_K)
     labels = loaded.labels
 
     def write(kept: Sequence[Sequence[Kept]], explained: Explained) -> bytes:
-        results = [list_results(of_text[:k], labels, threshold) for of_text in kept]
+        results = [list_results(of_text[:k], labels, wanted.threshold, wanted.language) for of_text in kept]
         return to_bytes(shape(results))
 
     return SuggestJob(texts=texts, limits=Limits(max(1, k)), write=write)
 
 
-def list_results(kept: Sequence[Kept], labels: LabelSet, threshold: float) -> list[dict[str, Any]]:
-    """Return the labels of one text, sorted by the score that is shown.
+def list_results(
+    kept: Sequence[Kept], labels: LabelSet, threshold: float, language: str | None = None
+) -> list[dict[str, Any]]:
+    """Return the labels of one text, sorted by the score that is shown, with names in a language where there are any.
 
     Probabilities of labels from different bins need not follow the order of the ranking.
     """
     scored = sorted(((one.entry, _score(one)) for one in kept), key=lambda pair: -pair[1])
     return [
-        {"uri": labels.ids[entry], "label": labels.names[entry], "notation": None, "score": score}
+        {"uri": labels.ids[entry], "label": labels.name_in(language, entry), "notation": None, "score": score}
         for entry, score in scored
         if score >= threshold
     ]

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from xmtc.core.errors import DataError
+from xmtc.core.errors import DataError, nearest
 from xmtc.core.labels import Concept
+from xmtc.core.languages import language_tag
 from xmtc.data.fields import Mistake, as_id, as_ids, json_objects, optional, require, write_json_objects
 from xmtc.data.files import open_lines
 
@@ -61,8 +62,11 @@ def _recode(concept: Concept, code: Mapping[str, str]) -> Concept:
     return replace(concept, id=code.get(concept.id, concept.id), parents=parents)
 
 
-def read_concepts(path: Path) -> Described:
-    """Read a labels file; raise if it describes a label twice, or if its hierarchy runs in a circle."""
+def read_concepts(path: Path, language: str | None = None) -> Described:
+    """Read a labels file; raise if it describes a label twice, or if its hierarchy runs in a circle.
+
+    language: names are the translations into it, where there are any; raise if there are none at all.
+    """
     lines = open_lines(path)
     concepts: dict[str, Concept] = {}
     for fields in json_objects(lines, lines.mistake):
@@ -84,7 +88,21 @@ def read_concepts(path: Path) -> Described:
     if circle:
         raise DataError(f"{path}: the hierarchy runs in a circle: {' → '.join(circle)}; remove one of these parents")
     named = {parent for concept in concepts.values() for parent in concept.parents}
-    return Described(list(concepts.values()), undescribed=len(named - concepts.keys()))
+    found = list(concepts.values())
+    return Described(
+        found if language is None else _in_language(path, found, language), undescribed=len(named - concepts.keys())
+    )
+
+
+def _in_language(path: Path, concepts: list[Concept], language: str) -> list[Concept]:
+    """The concepts with their names in a language; where one has none, its usual name."""
+    tags = sorted({tag for concept in concepts for tag, _ in concept.translations})
+    if not tags:
+        raise DataError(f"{path} has one name a label, in no stated language; leave the language out")
+    tag = language_tag(language)
+    if tag not in tags:
+        raise DataError(f"{path} names nothing in {language!r}; it has {', '.join(tags[:30])}.{nearest(tag, tags)}")
+    return [replace(concept, name=dict(concept.translations).get(tag, concept.name)) for concept in concepts]
 
 
 def _translations(fields: Mapping[str, Any], mistake: Mistake) -> tuple[tuple[str, str], ...]:

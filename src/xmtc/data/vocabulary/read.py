@@ -52,15 +52,14 @@ def read_labels(path: str | Path, known: Collection[str] = (), language: str | N
 def read_vocabulary(path: str | Path, language: str | None = None) -> Described:
     """Read a labels file (.jsonl), a vocabulary of Annif (.tsv) or of SKOS (.ttl, .rdf, .nt, .jsonld), packed or not.
 
-    `language` chooses among the names of a SKOS vocabulary, such as "de"; see `skos.py` for what happens without it.
+    `language` chooses among the names of a SKOS vocabulary, or among the translations of a labels file, by a tag such
+    as "de" or an English name; see `skos.py` for what happens without it.
     """
     path = Path(path)
     if is_skos(path):
         return read_skos(path, language)
     if suffix(path) == ".jsonl":
-        if language is not None:
-            raise DataError(f"{path} has one name a label, in no stated language; leave the language out")
-        return read_concepts(path)
+        return read_concepts(path, language)
     if suffix(path) == ".tsv":
         if language is not None:
             raise DataError(f"{path} has one name a label, in no stated language; leave the language out")

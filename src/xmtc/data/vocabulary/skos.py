@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from xmtc.core.cache import cached, key_of
 from xmtc.core.errors import DataError, nearest
 from xmtc.core.labels import Concept
+from xmtc.core.languages import language_tag
 from xmtc.data.files import read_bytes, suffix
 from xmtc.data.vocabulary.concepts import Described
 from xmtc.data.vocabulary.rdf import Literal, Pairs, is_uri, read_pairs
@@ -143,11 +144,12 @@ def _choose_language(path: Path, names: Iterable[list[tuple[str, str]]], asked: 
         tag for texts in names for tag in {tag.partition("-")[0] for tag, _ in texts} | {t for t, _ in texts}
     )
     if asked is not None:
-        if asked.lower() not in counts:
+        asked = asked.lower() if asked.lower() in counts else language_tag(asked)
+        if asked not in counts:
             tags = sorted(filter(None, counts))
             there = f"it has {', '.join(tags[:30])}" if tags else "its names have no language"
             raise DataError(f"{path} names nothing in {asked!r}; {there}.{nearest(asked, tags)}")
-        return asked.lower()
+        return asked
     if "en" in counts:
         return "en"
     return min(counts, key=lambda tag: (-counts[tag], tag), default="")
