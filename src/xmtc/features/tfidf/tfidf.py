@@ -95,7 +95,7 @@ class Tfidf:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray], config: TfidfConfig) -> Tfidf:
         """Return the TF-IDF that `arrays` came from; memory-mapped arrays stay so."""
-        idf = check_array(arrays, "idf", "float32")
+        idf = check_array(arrays, "idf", "float32", within=(0, 1_000_000))
         return cls(config, Texts.restore(arrays, "terms", "term_offsets", len(idf)), idf)
 
     @cached_property
