@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -265,10 +266,8 @@ def check_target(folder: str | Path, *, overwrite: bool = False) -> None:
         above = above.parent
     if not above.is_dir():
         raise ModelError(f"cannot write the model to {folder}: {above} is not a folder")
-    probe = above / f".xmtc-write-probe-{os.getpid()}"
-    try:  # asking the permission bits would not see a read-only disk
-        probe.touch()
-        probe.unlink()
+    try:  # asking the permission bits would not see a read-only disk; a file without a name leaves nothing when killed
+        tempfile.TemporaryFile(dir=above).close()
     except OSError as error:
         raise ModelError(f"cannot write the model to {folder}: {error.strerror}") from None
 

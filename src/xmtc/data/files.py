@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from xmtc.core.errors import ConfigError, DataError
-from xmtc.core.whole_folder import whole_folder
+from xmtc.core.whole_folder import recover, whole_folder
 
 _BUFFER = 1 << 20
 _LONGEST_LINE = 128 << 20  # bytes, unless XMTC_MAX_LINE_MB says otherwise
@@ -209,6 +209,7 @@ def new_folder(folder: str | Path) -> Path:
     """Make a folder for new data; raise if it holds anything, so that no data is overwritten."""
     folder = Path(folder)
     try:
+        recover(folder.absolute())
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise DataError(f"{folder} is not empty; remove it or choose another folder")
