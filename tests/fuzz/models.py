@@ -51,7 +51,7 @@ _TREADER: dict[str, Any] = {
 # name → method and settings; an encoder's name is its family's, of tests/tiny.py
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "linear": ("linear", _SMALL),
-    "features": ("linear", _SMALL),
+    "features": ("linear", {**_SMALL, "solver": {"precision": "float32"}}),
     "knn": ("knn", {"tfidf": {"min_df": 1}}),
     "mean": ("ensemble", _SMALL),
     "learned": ("ensemble", _SMALL),

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from xmtc.core.errors import ConfigError, DataError
 from xmtc.core.whole_folder import recover, whole_folder
@@ -187,7 +187,7 @@ class _Recoded(io.RawIOBase):
 
     def __init__(self, stream: IO[bytes] | io.BufferedReader, encoding: str) -> None:
         self._encoding = encoding
-        self._text = io.TextIOWrapper(cast(IO[bytes], stream), encoding, newline="\n")
+        self._text = io.TextIOWrapper(stream, encoding, newline="\n")
 
     def readline(self, size: int | None = -1) -> bytes:
         try:

@@ -157,8 +157,11 @@ class LinearTree:
             "child_starts": child_starts.astype(np.int64, copy=False),
             "feature_starts": feature_starts.astype(np.int64, copy=False),
             "features": features,
-            "entry_starts": entry_starts,
-            "entry_children": children,
+            # in the types that `join` gives them: a kernel would be compiled anew for others
+            "entry_starts": entry_starts.astype(np.int32 if len(weights) < 2**31 else np.int64, copy=False),
+            "entry_children": children.astype(
+                np.uint8 if sizes.max() <= 256 else np.uint16 if sizes.max() <= 65536 else np.int32, copy=False
+            ),
             "entry_weights": weights,
             "leaf_labels": leaf_labels,
         }
