@@ -4,13 +4,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test lint format bench fuzz clean
 
 help:
 	@echo "make demo    train, compare, explain and report on built-in data, offline: minutes"
 	@echo "make test    lint, then all tests but the slow ones"
 	@echo "make lint    ruff and mypy"
 	@echo "make format  rewrite the sources as ruff wants them"
+	@echo "make fuzz    attack data files, model folders and the server with thousands of harmed inputs: an hour or so"
 	@echo "make bench   race the rivals on the sets of SETS: installs each, hours in all"
 	@echo "make clean   remove .venv and caches"
 	@echo "PYTHON=python3.12 make …  chooses the Python of a new .venv"
@@ -21,6 +22,13 @@ demo: $(INSTALLED)
 # Two processes, each on one core: most tests are too small to use more, and threads of both would be in each other's way.
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2
+
+# Prints a JSON summary each; a crash, a hang or a traceback is an error. SEED=n draws other cases.
+SEED ?= 0
+fuzz: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz.data --cases 20000 --seed $(SEED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz.models --cases 5000 --seed $(SEED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz.requests --cases 10000 --seed $(SEED)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check

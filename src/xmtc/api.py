@@ -27,9 +27,9 @@ from xmtc.catalogue import (
 )
 from xmtc.core.config import Settings
 from xmtc.core.corpus import Corpus
-from xmtc.core.errors import ConfigError, DataError, ModelError, XmtcError
+from xmtc.core.errors import ConfigError, DataError, ModelError, XmtcError, is_out_of_memory
 from xmtc.core.labels import Concept
-from xmtc.core.model import Model
+from xmtc.core.model import SAVED_IN, Model
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.propensity import Propensity
 from xmtc.core.rank_corpus import n_features, rank_corpus, rank_in_stages
@@ -275,9 +275,16 @@ class TrainingRun:
             if partial is not None and not begun:
                 drop_unbegun(partial)  # so that the command can be given again, corrected
             raise
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            smaller = "lower train.batch_size or encoder.max_length, or raise train.accumulate"
+            advice = smaller if self.uses_encoder else "lower tfidf.max_features or tree.trees, or use fewer documents"
+            raise ConfigError(f"training method {self.method} ran out of memory; {advice}") from error
         if out is not None:
             progress.stage("saving")
             model.save(out, overwrite=self.overwrite)
+            SAVED_IN[model] = out.absolute()
             shutil.rmtree(partial_folder(out), ignore_errors=True)
         return model
 
@@ -351,11 +358,12 @@ def load(folder: str | Path) -> Model:
         raise ModelError(
             f"{folder} does not hold a whole model ({reason}); train it again, or copy it from a source that you trust"
         ) from error
-    if "calibration.json" not in reader.files:
-        return model
-    from xmtc.core.calibration import with_calibration
+    if "calibration.json" in reader.files:
+        from xmtc.core.calibration import with_calibration
 
-    return with_calibration(model, reader)
+        model = with_calibration(model, reader)
+    SAVED_IN[model] = Path(folder).absolute()
+    return model
 
 
 def evaluate(

@@ -43,8 +43,7 @@ class Worker:
 
     def run(self, case: Case) -> tuple[str, str]:
         """Return how a case ended, and what was said."""
-        if self._process is None or self._process.poll() is not None:
-            self._start()
+        self.start()
         process = self._process
         assert process is not None
         assert process.stdin is not None
@@ -67,7 +66,10 @@ class Worker:
             self._process.kill()
             self._process.wait()
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Start the child unless it runs."""
+        if self._process is not None and self._process.poll() is None:
+            return
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
                 self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=_environment()
@@ -129,6 +131,7 @@ def attack(module: str, cases: Iterable[Case], scratch: Path) -> dict[str, Any]:
     worker = Worker(module, scratch)
     try:
         for case in cases:
+            worker.start()
             began = time.monotonic()
             outcome, told = worker.run(case)
             slowest = max(slowest, time.monotonic() - began)

@@ -51,7 +51,7 @@ _TREADER: dict[str, Any] = {
 # name → method and settings; an encoder's name is its family's, of tests/tiny.py
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "linear": ("linear", _SMALL),
-    "features": ("linear", _SMALL),
+    "features": ("linear", {**_SMALL, "solver": {"precision": "float32"}}),
     "knn": ("knn", {"tfidf": {"min_df": 1}}),
     "mean": ("ensemble", _SMALL),
     "learned": ("ensemble", _SMALL),
@@ -141,8 +141,8 @@ def _set(value: Any, place: str, array: np.ndarray, draw: random.Random) -> np.n
 def _shift(by: int, array: np.ndarray, draw: random.Random) -> np.ndarray:
     changed = array.copy()
     if changed.size and array.dtype.kind in "iuf":
-        with np.errstate(all="ignore"):
-            changed.flat[draw.randrange(changed.size)] += changed.dtype.type(1) * (1 if by > 0 else -1)
+        at = draw.randrange(changed.size)
+        changed.flat[at] = (changed.flat[[at]].astype(np.float64) + by).astype(np.int64).astype(array.dtype)[0]
     return changed
 
 

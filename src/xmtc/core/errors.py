@@ -34,6 +34,13 @@ class DataWarning(UserWarning):
     """Warns of something in the data that looks wrong but was kept."""
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error says that memory is used up: Python's own, or torch's of a CPU or GPU."""
+    told = str(error)
+    ours = isinstance(error, RuntimeError) and ("out of memory" in told or "can't allocate memory" in told)
+    return isinstance(error, MemoryError) or ours
+
+
 def nearest(name: str, options: Iterable[str]) -> str:
     """Return " Did you mean 'x'?" for the option closest to `name`, or an empty string when none is close."""
     options = list(options)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,27 +24,37 @@ if TYPE_CHECKING:
 Documents = Sequence[str] | sp.csr_matrix  # texts, or features if the model was trained on features
 
 
+MOST_K = 10_000_000  # labels that can be asked for: rankings are as wide, whatever the model has
+
+
 def check_k(k: object) -> None:
     """Raise unless k is a positive integer."""
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
         raise ModelError(f"k must be a whole number of at least 1; got {k!r}")
+    if k > MOST_K:
+        raise ModelError(f"k must be at most {MOST_K:,}; got {k!r}")
 
 
 def pack_texts(documents: Documents) -> Texts:
     """Pack the texts that a model is asked to rank; raise for one string, a matrix, or anything but strings."""
-    if isinstance(documents, str) or sp.issparse(documents):
-        got = "one string" if isinstance(documents, str) else "a matrix"
+    if isinstance(documents, (str, bytes, Mapping)) or sp.issparse(documents):
+        got = "one string" if isinstance(documents, str) else "a matrix" if sp.issparse(documents) else "no list"
         raise ModelError(f"this model ranks texts: give a list of strings; got {got}")
     try:
         return Texts.pack(documents)
     except DataError as error:  # not data of the user's files, but what was given to the model
         raise ModelError(f"this model ranks texts: {error}") from None
+    except TypeError:
+        got = type(documents).__name__
+        raise ModelError(f"this model ranks texts: give a list of strings; got {got}") from None
 
 
 def check_features(documents: Documents, n_features: int) -> sp.csr_matrix:
     """Return the feature rows that a model is asked to rank; raise for texts, another width, NaN or infinity."""
     if not sp.issparse(documents):
-        got = "a dense array" if isinstance(documents, np.ndarray) else "texts"
+        got = {np.ndarray: "a dense array", list: "texts", Texts: "texts"}.get(
+            type(documents), type(documents).__name__
+        )
         raise ModelError(f"this model ranks features: give a csr matrix with {n_features} columns; got {got}")
     if documents.shape[1] != n_features:
         raise ModelError(f"this model was trained on {n_features} features; got {documents.shape[1]}")
@@ -74,8 +86,22 @@ class Model(Protocol):
         """Write the model folder, whole or not at all."""
 
 
+# where models of this process are saved, by which they are pickled; set by those who load and save models
+SAVED_IN: WeakKeyDictionary[Model, Path] = WeakKeyDictionary()
+
+
 class DisplayedModel(Displayed):
     """Base class of models: a short `repr` and notebook output from labels and manifest."""
+
+    def __reduce__(self: Model) -> tuple[Any, ...]:
+        """Pickle the path of the model's folder, not its weights: another process loads it from there."""
+        folder = SAVED_IN.get(self)
+        if folder is None:
+            raise ModelError(
+                "this model cannot be pickled, for it is not in a folder; save it, and call xmtc.load(folder) in each "
+                "process"
+            )
+        return load_again, (str(folder), self.manifest.to_json())
 
     def display_line(self: Model) -> str:
         """Return the method, the size of the training data and what the model ranks."""
@@ -84,3 +110,11 @@ class DisplayedModel(Displayed):
         ranks = "ranks texts" if width is None else f"ranks rows of {width:,} features"
         trained = f"trained on {facts.n_documents:,} documents with seed {facts.seed}"
         return f"method {facts.method}, {trained}, {ranks}; {self.labels.display_line()}"
+
+
+def load_again(folder: str, manifest: dict[str, Any]) -> Model:
+    """Load a pickled model from its folder; raise if that holds another one by now."""
+    model: Model = import_module("xmtc.api").load(folder)  # methods are loaded above this layer
+    if model.manifest.to_json() != manifest:
+        raise ModelError(f"{folder} holds another model than the one that was pickled; load it by xmtc.load")
+    return model

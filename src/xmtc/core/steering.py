@@ -90,6 +90,8 @@ def suggest(
 
 def drop_below(ranking: Ranking, threshold: float | None = None, min_score: float | None = None) -> Ranking:
     """Drop labels below a probability or a score; what stays keeps its order, and padding fills the rows."""
+    for name, limit in (("threshold", threshold), ("min_score", min_score)):
+        check_limit(name, limit)
     if threshold is None and min_score is None:
         return ranking
     kept = ranking.labels >= 0

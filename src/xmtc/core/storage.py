@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,12 +29,16 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ModelError
 from xmtc.core.labels import Concept, LabelSet
 from xmtc.core.stored_arrays import StoredArrays, misfit
+from xmtc.core.whole_folder import recover, whole_folder
 
 FORMAT = 1
 READ_BY = "0.1.0"  # the first version of xmtc that reads FORMAT
 MANIFEST = "model.json"
 _LABELS = "labels.jsonl"
 _SEEN = "seen.bin"
+_INSIDE = re.compile(
+    r"((?!\.{1,2}(/|$))[^/\\:\0]+/)*(?!\.{1,2}$)[^/\\:\0]+"
+)  # names of files inside a folder, on any system
 SKETCH = 4096  # hashes of training texts that a model keeps
 Exported = Literal["onnx-fp32", "onnx-int8"]
 
@@ -45,13 +51,6 @@ class Record(BaseModel):
     def to_json(self) -> dict[str, Any]:
         """Return the fields that were set, as `model.json` holds them."""
         return self.model_dump(mode="json", exclude_unset=True)
-
-
-class FileFacts(Record):
-    """What `model.json` says of another file."""
-
-    size: int = Field(ge=0)
-    sha256: str = Field(pattern="^[0-9a-f]{64}$")
 
 
 class ManifestFile(Record):
@@ -69,7 +68,7 @@ class ManifestFile(Record):
     data: str
     details: dict[str, Any]
     groups: str | None = None
-    files: dict[str, FileFacts]
+    files: dict[str, dict[Literal["size", "sha256"], int | str]]
 
 
 class Epoch(Record):
@@ -134,7 +133,7 @@ class Manifest(Generic[D_co]):
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields as `model.json` holds them; `seen` has a file of its own."""
-        fields = {**vars(self), "details": self.details.to_json()}
+        fields = {**vars(self), "details": self.details.model_dump(mode="json", exclude_unset=True)}
         del fields["seen"]
         if self.groups is None:
             del fields["groups"]
@@ -214,47 +213,12 @@ class FolderWriter:
 @contextmanager
 def write_folder(folder: str | Path, *, overwrite: bool = False) -> Iterator[FolderWriter]:
     """Give a writer of a temporary sibling and rename it to `folder` when all is written."""
-    target = Path(folder)
-    check_target(target, overwrite=overwrite)
-    target = target.absolute()
-    _remove_stale(target.parent, f".{target.name}.writing-")
-    temporary = target.parent / f".{target.name}.writing-{os.getpid()}"
+    check_target(folder, overwrite=overwrite)
     try:
-        temporary.mkdir(parents=True)
-        yield FolderWriter(temporary)
-        if target.exists():
-            old = target.parent / f".{target.name}.writing-{os.getpid()}-old"
-            target.rename(old)
-            temporary.rename(target)
-            shutil.rmtree(old)
-        else:
-            temporary.rename(target)
+        with whole_folder(Path(folder)) as temporary:
+            yield FolderWriter(temporary)
     except OSError as error:
-        shutil.rmtree(temporary, ignore_errors=True)
         raise ModelError(f"cannot write the model to {folder}: {error.strerror or error}") from error
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-
-
-def _remove_stale(folder: Path, prefix: str) -> None:
-    """Remove what killed saves left behind in a folder; a process that still runs keeps its own."""
-    for path in folder.iterdir() if folder.is_dir() else ():
-        if path.name.startswith(prefix) and not _runs(path.name.removeprefix(prefix).removesuffix("-old")):
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _runs(pid: str) -> bool:
-    """Whether a process of this number, other than ours, is alive."""
-    if not pid.isdecimal() or int(pid) == os.getpid() or os.name == "nt":
-        return False
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def add_file(folder: str | Path, name: str, content: bytes) -> None:
@@ -263,7 +227,7 @@ def add_file(folder: str | Path, name: str, content: bytes) -> None:
     Killed, it leaves the model as it was or as it shall be; where a file is replaced, also whole but without that file.
     """
     target = Path(folder)
-    raw = _read_manifest(target)
+    raw = FolderReader(target).facts
     others = {other: facts for other, facts in raw["files"].items() if other != name}
     listed = {**others, name: {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}}
     steps = [(name, content), (MANIFEST, encode_manifest({**raw, "files": listed}))]
@@ -285,9 +249,9 @@ def check_addable(folder: str | Path) -> None:
 @contextmanager
 def _inside(target: Path) -> Iterator[FolderWriter]:
     """Give a writer of a temporary folder inside a model, for the model may be a disk of its own."""
-    temporary = target / f".writing-{os.getpid()}"
+    temporary = target / f".{target.name}.writing-{os.getpid()}"
     try:
-        _remove_stale(target, ".writing-")
+        recover(target.absolute() / target.name)  # what killed ones left
         temporary.mkdir()
         yield FolderWriter(temporary)
     except OSError as error:
@@ -299,6 +263,7 @@ def _inside(target: Path) -> Iterator[FolderWriter]:
 def check_target(folder: str | Path, *, overwrite: bool = False) -> None:
     """Refuse, before any work is done, a folder that exists or cannot be written."""
     target = Path(folder)
+    recover(target.absolute())
     if target.exists():
         if not overwrite:
             raise ModelError(f"{folder} exists already; choose another folder or allow overwriting (--overwrite)")
@@ -309,10 +274,8 @@ def check_target(folder: str | Path, *, overwrite: bool = False) -> None:
         above = above.parent
     if not above.is_dir():
         raise ModelError(f"cannot write the model to {folder}: {above} is not a folder")
-    probe = above / f".xmtc-write-probe-{os.getpid()}"
-    try:  # asking the permission bits would not see a read-only disk
-        probe.touch()
-        probe.unlink()
+    try:  # asking the permission bits would not see a read-only disk; a file without a name leaves nothing when killed
+        tempfile.TemporaryFile(dir=above).close()
     except OSError as error:
         raise ModelError(f"cannot write the model to {folder}: {error.strerror}") from None
 
@@ -326,33 +289,51 @@ class FolderReader:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        self._raw = _read_manifest(self.folder)
-        files = self._raw.pop("files")
-        del self._raw["format"], self._raw["read_by"]
+        path = self.folder / MANIFEST
+        if not self.folder.exists():
+            recover(self.folder.absolute())
+        if not path.is_file():
+            found = "is a file, not a model folder" if self.folder.is_file() else "does not exist"
+            what = "is not a model folder: it has no model.json" if self.folder.is_dir() else found
+            raise ModelError(f"{self.folder} {what}; train one with `xmtc train DATA --method M --out {self.folder}`")
+        try:
+            raw = json.loads(path.read_text(encoding="utf-8"))
+            version = raw["format"]
+            if not isinstance(version, int):
+                raise TypeError
+            if version > FORMAT:
+                reader = " ".join(str(raw.get("read_by", "a newer version")).split())[:40]
+                raise ModelError(
+                    f"{path} has model format {version}, and this xmtc reads up to {FORMAT}; "
+                    f"upgrade to xmtc {reader} or later, which reads it"
+                )
+            if raw.pop("sha256") != json.loads(encode_manifest(raw))["sha256"]:
+                raise TypeError
+            ManifestFile.model_validate(raw)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = " ".join(".".join(map(str, first["loc"])).split())[:99]
+            raise ModelError(f"{path}: {place}: {first['msg']}; copy the model again") from None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise ModelError(f"{path} is cut or altered; copy the model folder again") from None
+        self.facts: dict[str, Any] = dict(raw)  # all of `model.json` but its own sha256
+        files = raw.pop("files")
+        del raw["format"], raw["read_by"]
+        self._raw: dict[str, Any] = raw  # what a `Manifest` says
         for name, facts in files.items():
-            place = PurePosixPath(name)
-            if (
-                not place.parts
-                or place.as_posix() != name
-                or place.is_absolute()
-                or {"..", "\\", ":", "\0"}
-                & {
-                    *place.parts,
-                    *name,
-                }
-            ):
+            if not _INSIDE.fullmatch(name):
                 raise ModelError(f"{self.folder / MANIFEST} lists {name[:99]!r}, which is not a file inside the folder")
-            path = self.folder / place
+            path = self.folder / PurePosixPath(name)
             if not path.is_file():
                 raise ModelError(f"{path} is missing; copy the model folder again")
-            if path.stat().st_size != facts["size"]:
+            if path.stat().st_size != facts.get("size"):
                 raise ModelError(
-                    f"{path} is cut or altered: {path.stat().st_size} bytes instead of {facts['size']}; "
+                    f"{path} is cut or altered: {path.stat().st_size} bytes instead of {facts.get('size')!r:.20}; "
                     "copy the model folder again"
                 )
             with path.open("rb") as file:
                 sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-            if sha256 != facts["sha256"]:
+            if sha256 != facts.get("sha256"):
                 raise ModelError(f"{path} is altered: its sha256 is not the one in {MANIFEST}; copy the folder again")
         self.files = sorted(files)
         self.method = str(self._raw["method"])  # the name of the one that made the model
@@ -374,7 +355,7 @@ class FolderReader:
             stored = self._raw["config"]
             settings = config.model_validate(stored if older is None else merge(older, stored))
         except ValidationError as error:
-            place = ".".join(map(str, error.errors()[0]["loc"]))
+            place = " ".join(".".join(map(str, error.errors()[0]["loc"])).split())[:99]
             raise ModelError(
                 f"{self.folder / MANIFEST} does not fit method {self.method!r}: {place}: {error.errors()[0]['msg']}; "
                 "train the model again, or load it with the version of xmtc that made it"
@@ -453,37 +434,6 @@ class FolderReader:
                 if not found[path.stem].flags.c_contiguous:
                     raise misfit(found, path.stem, "must have its rows one after another in memory")
         return found
-
-
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    """What `model.json` says, after checking it against its own sha256."""
-    path = folder / MANIFEST
-    if not path.is_file():
-        found = "is a file, not a model folder" if folder.is_file() else "does not exist"
-        what = "is not a model folder: it has no model.json" if folder.is_dir() else found
-        raise ModelError(f"{folder} {what}; train one with `xmtc train DATA --method M --out {folder}`")
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-        version = raw["format"]
-        if not isinstance(version, int):
-            raise TypeError
-        if version > FORMAT:
-            reader = str(raw.get("read_by", "a newer version"))
-            raise ModelError(
-                f"{path} has model format {version}, and this xmtc reads up to {FORMAT}; "
-                f"upgrade to xmtc {reader} or later, which reads it"
-            )
-        if raw.pop("sha256") != json.loads(encode_manifest(raw))["sha256"]:
-            raise TypeError
-        ManifestFile.model_validate(raw)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ModelError(
-            f"{path}: {'.'.join(map(str, first['loc']))[:99]}: {first['msg']}; copy the model again"
-        ) from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ModelError(f"{path} is cut or altered; copy the model folder again") from None
-    return dict(raw)
 
 
 def _reason(error: Exception) -> str:

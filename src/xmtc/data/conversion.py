@@ -8,8 +8,6 @@ reported in one warning.
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ from typing import Any
 
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError, DataWarning, nearest
-from xmtc.data.files import new_folder
+from xmtc.data.files import fill_folder, new_folder
 from xmtc.data.layout import HOLDABLE, Layout
 from xmtc.data.layouts import LAYOUTS
 from xmtc.data.read import read_corpus, splits
@@ -127,13 +125,5 @@ _HAS: dict[str, Callable[[Corpus], bool]] = {
 def _write(corpora: Mapping[str, Corpus], layout: Layout, folder: Path) -> None:
     """Write to a temporary folder, which takes the place of the empty one when everything is written."""
     assert layout.write is not None  # of a writable layout
-    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.writing-", dir=folder.absolute().parent))
-    try:
-        layout.write(corpora, partial)
-        partial.chmod(folder.stat().st_mode)  # mkdtemp's is for its owner alone
-        folder.rmdir()
-        partial.rename(folder)
-    except OSError as error:
-        raise DataError(f"cannot write {folder}: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    with fill_folder(folder) as temporary:
+        layout.write(corpora, temporary)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from xmtc.core.errors import DataError
 from xmtc.data.fields import Mistake
-from xmtc.data.files import open_binary, open_lines
+from xmtc.data.files import longest_line, open_binary, open_lines
 from xmtc.data.table import Row, Table, refuse
 from xmtc.data.table_mapping import TableMapping
 
@@ -61,7 +61,7 @@ def iter_fields(
     path: Path, quoted: bool, delimiter: str = ",", encoding: str = "utf-8"
 ) -> Iterator[tuple[list[str], Mistake]]:
     """Stream the header and then the rows of a CSV (quoted) or TSV file, with their places; all are equally long."""
-    csv.field_size_limit(2**31 - 1)  # the module's limit of 128 KiB would refuse long texts
+    csv.field_size_limit(longest_line())  # the module's limit of 128 KiB would refuse long texts
     lines = open_lines(path, encoding)
     rows: Iterator[list[str]]
     if quoted:
@@ -75,7 +75,8 @@ def iter_fields(
         try:
             row = next(rows, None)
         except csv.Error as error:
-            raise mistake(f"malformed CSV ({error}); check the quotes of this row") from None
+            advice = ", or set XMTC_MAX_LINE_MB to a larger number" if "limit" in str(error) else ""
+            raise mistake(f"malformed CSV ({error}); check the quotes of this row{advice}") from None
         if row is None:
             return
         if not row or (row == [""] and len(header) != 1):

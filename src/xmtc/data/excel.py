@@ -320,5 +320,13 @@ def _feed(
             yield
     except KeyError:
         raise DataError(f"{path} is not an .xlsx workbook: it lacks {name}; save it anew as .xlsx or .csv") from None
-    except (expat.ExpatError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except (
+        expat.ExpatError,
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        OSError,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:
         raise DataError(f"cannot read {path}: {name} is damaged ({error}); save it anew as .xlsx or .csv") from None

@@ -14,11 +14,17 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any
 
-from xmtc.core.errors import DataError
+from xmtc.core.errors import ConfigError, DataError
+from xmtc.core.whole_folder import recover, whole_folder
 
 _BUFFER = 1 << 20
+_LONGEST_LINE = 128 << 20  # bytes, unless XMTC_MAX_LINE_MB says otherwise
+_MOST_UNPACKED, _MOST_RATIO = (
+    1 << 30,
+    100,
+)  # bytes that any file may unpack to, and times its size that a larger one may
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SEPARATING = re.compile(r"\r\n|[\r\n\t]")
 
@@ -42,11 +48,12 @@ def find_file(folder: Path, *names: str) -> Path | None:
 class Lines:
     """Iterate once over the lines of a stream, as strings without their end; `number` is that of the current line."""
 
-    def __init__(self, name: str, stream: IO[bytes] | io.RawIOBase | gzip.GzipFile, *, close: bool = False) -> None:
+    def __init__(self, name: str, stream: IO[bytes] | io.RawIOBase | io.BufferedReader, *, close: bool = False) -> None:
         self.name = name
         self.number = 0
         self._stream = stream
         self._closing = stream if close else nullcontext()
+        self._most = longest_line()
 
     def __iter__(self) -> Iterator[str]:
         with self._closing:
@@ -94,8 +101,15 @@ class Lines:
         return DataError(f"{self.name}, line {self.number if line is None else line}: {reason}")
 
     def _read_line(self) -> bytes:
+        most = self._most
         try:
-            return self._stream.readline()
+            line = self._stream.readline(most + 1)
+            if len(line) > most:
+                raise self.mistake(
+                    f"the line is longer than {most >> 20} MB; cut it, or set XMTC_MAX_LINE_MB to a larger number",
+                    self.number + 1,
+                )
+            return line
         except (EOFError, zlib.error, gzip.BadGzipFile):
             raise self.mistake("the gzip file is cut short or damaged here; copy it again", self.number + 1) from None
         except OSError as error:
@@ -110,24 +124,74 @@ def open_lines(path: Path, encoding: str = "utf-8") -> Lines:
     return Lines(str(path), stream, close=True)
 
 
-def open_binary(path: Path) -> IO[bytes] | gzip.GzipFile:
+def open_binary(path: Path) -> IO[bytes] | io.BufferedReader:
     """Open a file for reading bytes; unpack it if its name ends in .gz."""
     try:
-        return gzip.open(path) if path.suffix == ".gz" else open(path, "rb", buffering=_BUFFER)
+        if path.suffix == ".gz":
+            return io.BufferedReader(_Unpacked(path), _BUFFER)
+        return open(path, "rb", buffering=_BUFFER)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def read_limit(name: str, default: int) -> int:
+    """Return a limit in bytes, from an environment variable in MB if it is set."""
+    given = os.environ.get(name)
+    if given is None:
+        return default
+    if not given.isdecimal() or not 0 < int(given) < 1 << 40:
+        raise ConfigError(f"{name} must be a whole number of MB, such as 500; got {given!r}")
+    return int(given) << 20
+
+
+def longest_line() -> int:
+    """Return how many bytes a line may have, and a cell of a table."""
+    return min(read_limit("XMTC_MAX_LINE_MB", _LONGEST_LINE), 2**31 - 2)
+
+
+def check_unpacked(path: Path, size: int, packed: int) -> None:
+    """Raise if a packed file becomes larger than text or numbers ever do: it would fill memory or disk."""
+    most = read_limit("XMTC_MAX_UNPACKED_MB", max(_MOST_UNPACKED, _MOST_RATIO * packed))
+    if size > most:
+        raise DataError(
+            f"{path} unpacks to more than {most >> 20:,} MB, too many for its size; unpack it yourself if you trust "
+            "it, or set XMTC_MAX_UNPACKED_MB to a larger number"
+        )
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of a gzip file, up to the limit."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = gzip.open(path)  # noqa: SIM115
+        self._size, self._packed = 0, path.stat().st_size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._file.read1(len(buffer))  # no more at once: a damaged file's lines before the damage are read
+        buffer[: len(content)] = content
+        self._size += len(content)
+        check_unpacked(self._path, self._size, self._packed)
+        return len(content)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 class _Recoded(io.RawIOBase):
     """The lines of a stream in another encoding, as UTF-8."""
 
-    def __init__(self, stream: IO[bytes] | gzip.GzipFile, encoding: str) -> None:
+    def __init__(self, stream: IO[bytes] | io.BufferedReader, encoding: str) -> None:
         self._encoding = encoding
-        self._text = io.TextIOWrapper(cast(IO[bytes], stream), encoding, newline="\n")
+        self._text = io.TextIOWrapper(stream, encoding, newline="\n")
 
     def readline(self, size: int | None = -1) -> bytes:
         try:
-            return self._text.readline().encode()
+            return self._text.readline(-1 if size is None else size).encode()
         except UnicodeError:
             raise OSError(None, f"it is not {self._encoding}; give its encoding with --encoding") from None
 
@@ -145,12 +209,24 @@ def new_folder(folder: str | Path) -> Path:
     """Make a folder for new data; raise if it holds anything, so that no data is overwritten."""
     folder = Path(folder)
     try:
+        recover(folder.absolute())
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise DataError(f"{folder} is not empty; remove it or choose another folder")
     except OSError as error:
         raise DataError(f"cannot make the folder {folder}: {error.strerror}") from None
     return folder
+
+
+@contextmanager
+def fill_folder(folder: Path) -> Iterator[Path]:
+    """Give a temporary folder that takes the place of an empty one, made by `new_folder`, when all is written."""
+    try:
+        with whole_folder(folder) as temporary:
+            yield temporary
+            temporary.chmod(folder.stat().st_mode)
+    except OSError as error:
+        raise DataError(f"cannot write {folder}: {error.strerror or error}") from None
 
 
 @contextmanager

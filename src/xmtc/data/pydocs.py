@@ -32,7 +32,7 @@ from typing import NamedTuple
 from xmtc.core.errors import DataError, nearest
 from xmtc.core.labels import Concept
 from xmtc.data.fields import write_json_objects
-from xmtc.data.files import new_folder, open_whole
+from xmtc.data.files import fill_folder, new_folder, open_whole
 from xmtc.data.vocabulary import LABELS, write_concepts
 
 STANDARD_LIBRARY = "python"
@@ -86,7 +86,8 @@ def build_pydocs(
             for docstring in _docstrings(source):
                 found.setdefault(docstring.text, docstring).labels.update(docstring.labels)
             progress(done, len(sources))
-    return _write(folder, list(found.values()), versions)
+    with fill_folder(folder) as temporary:
+        return _write(temporary, list(found.values()), versions)
 
 
 class Source(NamedTuple):

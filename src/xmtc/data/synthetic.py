@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from xmtc.core.errors import DataError
 from xmtc.core.labels import Concept
 from xmtc.core.parallel import blocks
-from xmtc.data.files import new_folder, open_whole
+from xmtc.data.files import fill_folder, new_folder, open_whole
 from xmtc.data.vocabulary import LABELS, write_concepts
 
 MOST_DOCUMENTS, MOST_LABELS = 10_000_000, 1_000_000
@@ -48,14 +48,14 @@ def build_synthetic(
             f"synthetic data has 10 … {MOST_DOCUMENTS:,} documents and 2 … {MOST_LABELS:,} labels; "
             f"got {documents:,} and {labels:,}"
         )
-    folder = new_folder(out)
-    write_concepts(folder / LABELS, _concepts(labels))
-    shared = _prepare(labels, seed)
-    with open_whole(folder / "train.jsonl") as train, open_whole(folder / "test.jsonl") as test:
-        for start, stop in blocks(documents, _BLOCK):
-            for number, line in enumerate(_lines(shared, start, stop, seed), start=start):
-                (test if number % _TEST_SHARE == _TEST_SHARE - 1 else train).write(line)
-            progress(stop, documents)
+    with fill_folder(new_folder(out)) as folder:  # a full disk leaves an empty one, and the command can be repeated
+        write_concepts(folder / LABELS, _concepts(labels))
+        shared = _prepare(labels, seed)
+        with open_whole(folder / "train.jsonl") as train, open_whole(folder / "test.jsonl") as test:
+            for start, stop in blocks(documents, _BLOCK):
+                for number, line in enumerate(_lines(shared, start, stop, seed), start=start):
+                    (test if number % _TEST_SHARE == _TEST_SHARE - 1 else train).write(line)
+                progress(stop, documents)
 
 
 @dataclass(frozen=True)

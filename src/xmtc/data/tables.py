@@ -15,6 +15,7 @@ from __future__ import annotations
 import csv
 import json
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from io import TextIOWrapper
@@ -71,7 +72,19 @@ def read_table(path: Path, labelled: bool = True, mapping: TableMapping = DEFAUL
 def open_table(path: Path, mapping: TableMapping = DEFAULT) -> Table | None:
     """Open a file as a table, by its ending; return None for other files."""
     opener = _OPEN.get(suffix(path))
-    return None if opener is None else opener(path, mapping)
+    if opener is None:
+        return None
+    table = opener(path, mapping)
+    twice = {name for name, n in Counter(table.names).items() if n > 1}
+    return table._replace(read=partial(_read_once, table, twice)) if twice else table
+
+
+def _read_once(table: Table, twice: set[str], columns: Sequence[str]) -> Iterator[Row]:
+    """Read columns of a table in which several have one name; raise if one of those is asked for."""
+    for name in columns:
+        if name in twice:
+            raise table.mistake(f"{table.names.count(name)} columns are called {name!r}; rename all but one")
+    return table.read(columns)
 
 
 def _sample(table: Table) -> Iterator[Sequence[object]]:
@@ -133,7 +146,7 @@ def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
                 for values in zip(*(batch[name].to_pylist() for name in columns), strict=True):
                     number += 1
                     yield Row(values, partial(refuse, str(path), number))
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError, RecursionError, ValueError, MemoryError) as error:
         raise DataError(f"cannot read {path} as Parquet: {str(error).splitlines()[0]}") from None
 
 

@@ -151,7 +151,13 @@ def train_level(
     blocks: list[Block] = []
     rows_of: list[Rows] = []
     for parent, (start, stop) in enumerate(pairwise(level.starts.tolist())):
-        rows_of.append(_find_rows(parent, level.targets.shape[0], members, found, negatives))
+        rows = np.arange(level.targets.shape[0], dtype=np.int32) if members is None else _column(members, parent)
+        positives_only = np.zeros(len(rows), dtype=np.bool_)
+        if found is not None:
+            matched = _column(found, parent)
+            rows = np.union1d(rows, matched).astype(np.int32)
+            positives_only = ~np.isin(rows, matched) & (negatives == "man")
+        rows_of.append((rows, positives_only))
         n_blocks = -(-(stop - start) // LANES)
         if above is None and stop - start >= _SHARED:
             n_blocks = max(2, n_blocks)  # the root is a single parent: two threads share its children
@@ -186,18 +192,6 @@ def train_level(
         blocks_of[parent].append((first - int(level.starts[parent]), solved[parent, first, end]))
     sizes = np.diff(level.starts).tolist()
     return run(lambda parent: make_chunk(blocks_of[parent], sizes[parent], config.precision), range(len(sizes)))
-
-
-def _find_rows(
-    parent: int, n: int, members: sp.csc_matrix | None, retrieved: sp.csc_matrix | None, negatives: Negatives
-) -> Rows:
-    """Find the documents, of n, that a parent's children are trained on, and which of them serve as positives only."""
-    rows = np.arange(n, dtype=np.int32) if members is None else _column(members, parent)
-    if retrieved is None:
-        return rows, np.zeros(len(rows), dtype=np.bool_)
-    matched = _column(retrieved, parent)
-    rows = np.union1d(rows, matched).astype(np.int32)
-    return rows, ~np.isin(rows, matched) if negatives == "man" else np.zeros(len(rows), dtype=np.bool_)
 
 
 def _column(matrix: sp.csc_matrix, column: int) -> NDArray[np.int32]:

@@ -127,8 +127,7 @@ def restore_encoder(folder: Path, config: EncoderConfig, largest: int | None = N
 
     local: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
     try:
-        layout = TokenLayout(**json.loads((folder / "layout.json").read_text(encoding="utf-8")))
-        TypeAdapter(TokenLayout).validate_python(asdict(layout), strict=True)
+        layout = TypeAdapter(TokenLayout).validate_json((folder / "layout.json").read_bytes(), strict=True)
         with _quiet():
             settings = AutoConfig.from_pretrained(folder, **local)
             if not 0 < settings.num_hidden_layers <= _MOST_LAYERS:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 N = TypeVar("N", bound=Network)
 M = TypeVar("M", bound=nn.Module)
+_LARGEST = 1e6  # of weights: trained ones are far smaller, and larger ones overflow to NaN
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,6 +110,7 @@ def restore_network(
             shapes = {key: tuple(stored.get_slice(key).get_shape()) for key in stored.keys()}  # noqa: SIM118
         shapes |= {key: tuple(weight.shape) for key, weight in (shared or {}).items()}
         wanted = {key: tuple(weight.shape) for key, weight in outline.items()}
+        shapes |= {key: () for key, shape in wanted.items() if shape == () and shapes.get(key) == (1,)}  # as saved
         if shapes != wanted:
             odd = min(key for key in {*shapes, *wanted} if shapes.get(key) != wanted.get(key))
             raise ValueError(f"{odd[:99]} is {shapes.get(odd, 'missing')}, not {wanted.get(odd, 'there')}")
@@ -118,10 +120,12 @@ def restore_network(
             given = weights[key]
             if given.is_floating_point() != own.is_floating_point():
                 raise ValueError(f"{key} holds {given.dtype}, not {own.dtype}")
-            if not (given.isfinite().all() if own.is_floating_point() else torch.equal(given.to(own.dtype), own)):
-                # whole numbers follow from the labels' clusters, which were checked
-                raise ValueError(f"{key} holds NaN, infinity, or other clusters than the labels have")
-            weights[key] = given.to(own.dtype)  # itself, where the types are the same
+            if own.is_floating_point() and not (given.abs() <= _LARGEST).all():  # not so for NaN
+                raise ValueError(f"{key} holds NaN or numbers above {_LARGEST:g}")
+            # whole numbers follow from the labels' clusters, which were checked
+            if not own.is_floating_point() and not torch.equal(given.to(own.dtype).view_as(own), own):
+                raise ValueError(f"{key} holds other clusters than the labels have")
+            weights[key] = given.to(own.dtype).view_as(own)  # itself, where the types are the same
         network.load_state_dict(weights, assign=True)  # mapped: processes that serve the same folder share their pages
     except (SafetensorError, ValueError, RuntimeError, KeyError, TypeError, OSError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

@@ -200,7 +200,7 @@ def test_arrays_round_trip_through_files(tmp_path):
 )
 def test_arrays_that_do_not_fit_are_refused(damage):
     arrays = fit_tfidf(["cat dog"], TfidfConfig(min_df=1))[0].arrays()
-    with pytest.raises(ModelError, match="does not fit together"):
+    with pytest.raises(ModelError, match="train the model again"):
         Tfidf.from_arrays({**arrays, **damage}, TfidfConfig(min_df=1))
 
 

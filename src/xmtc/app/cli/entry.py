@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from xmtc.core.errors import Notice, XmtcError
+from xmtc.core.errors import Notice, XmtcError, is_out_of_memory
 
 INTERRUPTED = 130
 
@@ -56,10 +56,11 @@ def _run(arguments: list[str]) -> int:
         where = f" {error.filename}" if error.filename else ""
         _tell(f"error: cannot read or write{where}: {error.strerror or error}")
         return 2
-    except MemoryError as error:
-        _tell(f"error: not enough memory: {str(error) or 'the data or the model is too large for this machine'}")
-        return 2
-    except Exception:
+    except Exception as error:
+        if is_out_of_memory(error):
+            told = " ".join(str(error).split())[:200] or "the data or the model is too large"
+            _tell(f"error: not enough memory ({told}); use less data, a smaller model or batch, or a larger machine")
+            return 2
         import traceback
 
         traceback.print_exc()

@@ -7,7 +7,6 @@ text, by which data sets and models are joined; it is its number where no file n
 from __future__ import annotations
 
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,7 +21,7 @@ from xmtc.core.errors import DataError
 from xmtc.core.labels import Concept
 from xmtc.data.document import Document
 from xmtc.data.fields import Mistake
-from xmtc.data.files import Lines, find_file, open_lines, open_whole, read_bytes
+from xmtc.data.files import Lines, check_unpacked, find_file, open_lines, open_whole, read_bytes
 from xmtc.data.gather import gather, gather_features
 from xmtc.data.vocabulary import Described
 from xmtc.data.write import Numbered, check_labels, number_labels
@@ -109,17 +108,21 @@ def _is_latin(text: str) -> bool:
 def read_matrix(path: Path) -> sp.csr_matrix:
     """Read a matrix that scipy.sparse.save_npz wrote; raise for anything else, pickled objects included."""
     try:
+        with zipfile.ZipFile(path) as archive:
+            check_unpacked(path, sum(part.file_size for part in archive.infolist()), path.stat().st_size)
         found = sp.load_npz(path)  # with allow_pickle=False
         if hasattr(found, "check_format"):
             found.check_format(full_check=True)  # before any compiled code trusts its indices
         matrix = sp.csr_matrix(found)
-    except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        reason = str(error).strip("'\"").splitlines() or [type(error).__name__]
-        raise DataError(
-            f"{path}: not a sparse matrix ({reason[0][:100]}); write it with scipy.sparse.save_npz"
-        ) from None
+    except DataError:
+        raise
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+    except Exception as error:  # an archive may be encrypted, packed in another way, or hold anything
+        reason = str(error).strip("'\"").splitlines() or [type(error).__name__]
+        raise DataError(
+            f"{path}: not a sparse matrix ({reason[0][:100]}); write it with scipy.sparse.save_npz, as csr"
+        ) from None
     if not (np.issubdtype(matrix.dtype, np.number) or matrix.dtype == bool) or np.iscomplexobj(matrix.data):
         raise DataError(f"{path}: holds {matrix.dtype} values; write numbers")
     matrix.sum_duplicates()

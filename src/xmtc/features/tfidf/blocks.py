@@ -78,8 +78,18 @@ def build_letters(lowercase: bool, all_ascii: bool) -> Letters:
     codes[_SURROGATES] = ord(" ")  # UTF-8 cannot hold them
     text = codes.tobytes().decode("utf-32-le")
     odd: list[str] = []
-    if lowercase:
-        text, odd = _lower_each(text)
+    if lowercase:  # each character by itself; odd ones become spaces, and are listed
+        parts: list[str] = []
+        for start in range(0, len(text), 256):  # whole stretches at once: a million calls would take half a second
+            stretch = text[start : start + 256]
+            # Σ lowers to σ, or to ς at a word's end: the one rule of str.lower that looks at the neighbours
+            if "Σ" in stretch or len(stretch.lower()) != len(stretch):
+                found = [character for character in stretch if character == "Σ" or len(character.lower()) != 1]
+                for character in found:
+                    stretch = stretch.replace(character, " ")
+                odd += found
+            parts.append(stretch.lower())
+        text = "".join(parts)
         codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.int32)
     unicode_table = np.full(len(codes), -1, dtype=np.int32)
     for run in re.finditer(r"\w+", text):
@@ -92,19 +102,3 @@ def build_letters(lowercase: bool, all_ascii: bool) -> Letters:
         read_only(np.empty(0, dtype=np.int32) if all_ascii else unicode_table),
         read_only(np.array(pairs, dtype=np.uint8).reshape(-1, 2)),
     )
-
-
-def _lower_each(text: str) -> tuple[str, list[str]]:
-    """Lower each character by itself; odd ones become spaces, and are listed."""
-    odd: list[str] = []
-    parts: list[str] = []
-    for start in range(0, len(text), 256):  # whole stretches at once: a million calls would take half a second
-        stretch = text[start : start + 256]
-        # Σ lowers to σ, or to ς at a word's end: the one rule of str.lower that looks at the neighbours
-        if "Σ" in stretch or len(stretch.lower()) != len(stretch):
-            found = [character for character in stretch if character == "Σ" or len(character.lower()) != 1]
-            for character in found:
-                stretch = stretch.replace(character, " ")
-            odd += found
-        parts.append(stretch.lower())
-    return "".join(parts), odd

@@ -119,7 +119,7 @@ class Tfidf:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray], config: TfidfConfig) -> Tfidf:
         """Return the TF-IDF that `arrays` came from; memory-mapped arrays stay so."""
-        idf = check_array(arrays, "idf", "float32")
+        idf = check_array(arrays, "idf", "float32", within=(0, 1_000_000))
         terms = Texts.restore(arrays, "terms", "term_offsets", len(idf))
         if (config.analyzer, config.stop_words) == PLAIN:
             return cls(config, terms, idf)

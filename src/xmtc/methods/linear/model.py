@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -109,7 +108,10 @@ class LinearModel(DisplayedModel):
     def rank(self, documents: Documents, k: int = 5) -> Ranking:
         """Return the k best labels of each document: texts, or feature rows if the model was trained on features."""
         check_k(k)
-        X = self._features(documents)
+        if self.tfidf is not None:
+            X = self.tfidf.transform(pack_texts(documents))
+        else:
+            X = check_features(documents, self.trees[0].shape.n_features)
         # as many of each tree whatever k is: a label outside a tree's list gets nothing from it, so width matters
         width = k if len(self.trees) == 1 else max(k, self.config.search.width)
         found = [search(tree, X, self.config.search, width) for tree in self.trees]
@@ -136,8 +138,3 @@ class LinearModel(DisplayedModel):
             for i, tree in enumerate(self.trees):
                 out.arrays(f"tree-{i}", tree.arrays())
             out.manifest(self.manifest)
-
-    def _features(self, documents: Documents) -> sp.csr_matrix:
-        if self.tfidf is not None:
-            return self.tfidf.transform(pack_texts(documents))
-        return check_features(documents, self.trees[0].shape.n_features)

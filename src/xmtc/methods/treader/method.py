@@ -104,7 +104,9 @@ class TreaderMethod(Method[TreaderConfig]):
             compare = load_comparer(reader, "encoder" if renewed else near.vectors, config.tfidf, by, n_words)
             teacher = Teacher.load(reader, labels, near, config.scope, compare)
             arrays = reader.arrays("descriptions")
-            descriptions = check_array(arrays, "words", "int64", ndim=2, length=len(labels), within=(-1, n_words - 1))
+            descriptions = check_array(
+                arrays, "words", "int64", "int32", ndim=2, length=len(labels), within=(-1, n_words - 1)
+            )
             if descriptions.shape[1] != config.reader.description_words:
                 raise misfit(arrays, "words", f"must have {config.reader.description_words} columns")
         network = restore_network(lambda: TreaderNetwork(encoder, config, labels.n_labels, descriptions), reader)

@@ -1,0 +1,93 @@
+"""Folders that appear whole or not at all, and replace another in one step.
+
+A folder is written to a hidden sibling named after the process, then takes its place. At every moment the old folder,
+the new one, or both are whole; a swap that was killed halfway is undone by `recover`. Knows no content.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+_ASIDE = "-aside"
+
+
+@contextmanager
+def whole_folder(target: Path) -> Iterator[Path]:
+    """Give a new folder beside `target`, which takes its name, or its place, at the end of the block.
+
+    An error inside the block removes what was written; the folder that is there stays as it is. Call `recover` before.
+    """
+    target = target.absolute()
+    temporary = target.parent / f".{target.name}.writing-{os.getpid()}"
+    try:
+        temporary.mkdir(parents=True)
+        yield temporary
+        if target.exists():
+            _swap(temporary, target)
+        else:
+            temporary.rename(target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)  # after a swap, what was there before
+
+
+def recover(target: Path) -> None:
+    """Undo what killed writers of a folder left beside it; a process that still runs keeps its own.
+
+    A folder that a killed swap had put aside comes back if it is missing. Only then is anything removed.
+    """
+    prefix = f".{target.name}.writing-"
+    left = target.parent.iterdir() if target.parent.is_dir() else ()
+    found = sorted(
+        (path for path in left if path.name.startswith(prefix)), key=lambda path: not path.name.endswith(_ASIDE)
+    )
+    for path in found:
+        if not _runs(path.name.removeprefix(prefix).removesuffix(_ASIDE)):
+            if path.name.endswith(_ASIDE) and not target.exists():
+                path.rename(target)
+            else:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _swap(new: Path, target: Path) -> None:
+    """Exchange two folders: at once where the system can, else by way of a third name."""
+    if _exchange(new, target):
+        return
+    aside = new.with_name(f"{new.name}{_ASIDE}")
+    target.rename(aside)  # killed from here on, `recover` brings it back
+    try:
+        new.rename(target)
+    except BaseException:
+        aside.rename(target)
+        raise
+    aside.rename(new)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two names in one step; return whether the system can."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):  # a C library without it
+        return False
+    return bool(call(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0)
+
+
+def _runs(pid: str) -> bool:
+    """Whether a process of this number, other than ours, is alive."""
+    if not pid.isdecimal() or int(pid) == os.getpid() or os.name == "nt":
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True
