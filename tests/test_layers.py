@@ -26,10 +26,11 @@ MAY_IMPORT = {
     "methods": {"core", "data", "features", "linear", "neural"},
     "catalogue": {"core", "methods"},
     "presets": {"core", "data", "methods", "catalogue"},
-    "api": {"core", "data", "methods", "catalogue", "presets"},
+    "sharing": {"core"},
+    "api": {"core", "data", "methods", "catalogue", "presets", "sharing"},
     "sklearn": {"core", "api"},
     "tuning": {"core", "api"},
-    "app": {"core", "data", "api", "tuning"},
+    "app": {"core", "data", "api", "tuning", "sharing"},
     "__init__": {"core", "api"},
     "__main__": {"app"},
 }

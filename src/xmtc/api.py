@@ -240,7 +240,11 @@ class TrainingRun:
 
 
 def load(folder: str | Path) -> Model:
-    """Load a model from its folder; a cut, altered or newer one is refused."""
+    """Load a model from its folder, or "hf:owner/name" from the hub; a cut, altered or newer one is refused."""
+    if str(folder).startswith("hf:") and not Path(folder).exists():
+        from xmtc.sharing import fetch_model
+
+        folder = fetch_model(str(folder))
     reader = FolderReader(folder)
     model: Model
     if reader.method == _ENSEMBLE:
