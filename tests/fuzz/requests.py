@@ -2,9 +2,9 @@
 
 python -m tests.fuzz.requests --cases 10000 --seed 0
 
-Each case is a valid request with one to three kinds of mutations: of its JSON, its headers, its framing or its bytes. A case
-depends on the seed and its number alone. Every twentieth is left as it was and must be answered with 200. Prints a JSON
-summary; exits with 1 if anything failed.
+Each case is a valid request with one to three kinds of mutations: of its JSON, its headers, its framing or its bytes. A
+case depends on the seed and its number alone. Every twentieth is left as it was and must be answered with 200. Prints a
+JSON summary; exits with 1 if anything failed.
 """
 
 from __future__ import annotations
