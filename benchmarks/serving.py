@@ -1,9 +1,11 @@
-"""What the server costs beside the library, how quickly it answers, and what it does with four times too much.
+"""What the server costs beside the library, how quickly it answers, what it does with four times too much, and what a
+second worker adds.
 
 python -m benchmarks.serving [--set-name eurlex57k] [--seconds 10] [--data DIR] [--work DIR]
 
 Trains the linear method on the set, unless that was done before. Server and library each have one core, the same one,
-and one thread; the clients have the others. → results/serving.json
+and one thread; the clients have the others. One worker is compared with two on all cores, which the clients share.
+→ results/serving.json
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ TEXTS = 64  # a request
 _K = 10
 _CLIENTS = 4  # with many texts a request: the server always finds one waiting
 _MANY_CLIENTS = 16
+_WORKERS = 2
+_WORKER_CLIENTS = 32
 _OVERLOAD = 4.0  # times capacity
 _IN_FLIGHT = 64  # requests that the clients of an overload have under way at most
 _QUEUE = 4  # requests of many texts that may wait
@@ -56,6 +60,7 @@ def measure(data: Path, model: Path, seconds: float, limits: Limits) -> Found:
     trained = BENCHMARK.run("train", {**job, "threads": cores()}, limits)
     library = BENCHMARK.run("library", job, limits)
     server = BENCHMARK.run("server", job, limits)
+    workers = BENCHMARK.run("workers", {**job, "threads": cores()}, limits)
     ratio = server["many"]["documents_a_second"] / library["documents_a_second"]
     overload = server["overload"]
     return {
@@ -65,6 +70,7 @@ def measure(data: Path, model: Path, seconds: float, limits: Limits) -> Found:
         "seconds": seconds,
         "library": library,
         "server": server,
+        "workers": workers,
         "ratio": ratio,
         "holds": {
             "ratio": ratio >= WANTED,
@@ -115,6 +121,17 @@ def server(job: Found) -> Found:
         return {**found, "overload": {**overload, "times": _OVERLOAD, "after_ms": after["ms"]}}
 
 
+def workers(job: Found) -> Found:
+    """Ask servers of one worker and of several, one text a request, from many clients, on all cores."""
+    one = [json.dumps({"texts": [text], "k": _K}).encode() for batch in _batches(job)[:16] for text in batch]
+    found = {}
+    for n_workers in (1, _WORKERS):
+        with _running(job, n_workers) as target:
+            _ask(target, one, _WORKER_CLIENTS, min(1.0, job["seconds"]), 1)  # warms up
+            found[str(n_workers)] = _ask(target, one, _WORKER_CLIENTS, job["seconds"], 1)
+    return {**found, "gain": found[str(_WORKERS)]["requests_a_second"] / found["1"]["requests_a_second"]}
+
+
 class _Target(NamedTuple):
     host: str
     port: int
@@ -123,13 +140,15 @@ class _Target(NamedTuple):
 
 
 @contextmanager
-def _running(job: Found) -> Iterator[_Target]:
-    """The server, on the core that the library had."""
+def _running(job: Found, n_workers: int | None = None) -> Iterator[_Target]:
+    """The server, on the core that the library had; with a number of workers, on all cores."""
     command = [sys.executable, "-m", "xmtc", "serve", "--name", f"served={job['model']}", "--port", "0"]
     with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen([*command, "--queue", str(_QUEUE * job["texts"])], stderr=log)
+        command += ["--queue", str(_QUEUE * job["texts"]), "--workers", str(n_workers or 1)]
+        process = subprocess.Popen(command, stderr=log, env={**os.environ, "XMTC_THREADS": "1"})
         try:
-            _pin(process.pid, first=True)
+            if n_workers is None:
+                _pin(process.pid, first=True)
             while (found := re.search(r"at http://([\d.]+):(\d+)/", _read(log))) is None:
                 if process.poll() is not None:
                     raise RuntimeError(_read(log))
@@ -279,9 +298,20 @@ def describe(found: Found) -> list[str]:
         f"With {TEXTS} texts a request the server reaches {100 * found['ratio']:.0f} % of the library's documents a "
         f"second ({'holds' if found['holds']['ratio'] else 'does not hold'}: {100 * WANTED:.0f} % wanted).",
         overload_told,
+        *([_told_of_workers(found["workers"])] if "workers" in found else []),
         f"{hardware(found['facts'])}; {code(found['facts'])}; others took {busy['library']:.2f} cores while the "
         f"library ranked, {busy['server']:.2f} while the server answered.",
     ]
+
+
+def _told_of_workers(found: Found) -> str:
+    one, several = found["1"], found[str(_WORKERS)]
+    return (
+        f"Workers, one text a request, {one['clients']} clients, on cores that the clients share: one answers "
+        f"{one['requests_a_second']:,.0f} requests a second (p50 {one['ms']['p50']:.1f} ms), {_WORKERS} answer "
+        f"{several['requests_a_second']:,.0f} (p50 {several['ms']['p50']:.1f} ms), {found['gain']:.2f} times as many; "
+        f"others took {found['machine']['others_cores'] or 0.0:.2f} cores."
+    )
 
 
 def _cells(case: Found) -> list[str]:
@@ -306,7 +336,7 @@ def _measured(options: argparse.Namespace) -> Measured:
         yield NAME, measure(folder, model, options.seconds, limits_of(options))
 
 
-PHASES = {"train": train, "library": library, "server": server}
+PHASES = {"train": train, "library": library, "server": server, "workers": workers}
 BENCHMARK = Benchmark(
     name=NAME,
     about="Measure the server on loopback.",

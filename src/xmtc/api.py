@@ -335,7 +335,11 @@ def _check_distributed(name: str, engine: str, address: str | None, out: str | P
 
 
 def load(folder: str | Path) -> Model:
-    """Load a model from its folder; a cut, altered or newer one is refused."""
+    """Load a model from its folder, or "hf:owner/name" from the hub; a cut, altered or newer one is refused."""
+    if str(folder).startswith("hf:") and not Path(folder).exists():
+        from xmtc.sharing import fetch_model
+
+        folder = fetch_model(str(folder))
     reader = FolderReader(folder)
     model: Model
     if reader.method != _ENSEMBLE and reader.method not in METHODS and reader.method not in list_methods():

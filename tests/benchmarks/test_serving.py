@@ -37,6 +37,8 @@ def test_a_small_run_becomes_a_section(
     page = "\n\n".join(serving.BENCHMARK.section())
     assert page in capsys.readouterr().out
     assert "| 64 texts a request | 4 | " in page
+    assert found["workers"]["gain"] > 0
+    assert f"{found['workers']['gain']:.2f} times as many" in page
     assert f"reaches {100 * found['ratio']:.0f} % of the library's documents a second" in page
 
 

@@ -22,6 +22,7 @@ from xmtc.app.cli import (
     predict,
     recipes,
     serve,
+    sharing,
     train,
     tune,
     update,
@@ -56,6 +57,8 @@ _COMMANDS: _Commands = (
     ("inspect", inspect.inspect, "xmtc inspect data/"),
     ("recipes", recipes.recipes, "xmtc recipes"),
     ("serve", serve.serve, "xmtc serve model/ --port 8000"),
+    ("push", sharing.push, "xmtc push model/ hf:owner/name --scores scores.json --licence apache-2.0"),
+    ("pull", sharing.pull, "xmtc pull hf:owner/name --out model/"),
     ("warmup", warmup.warmup, "xmtc warmup"),
     ("doctor", doctor.doctor, "xmtc doctor"),
 )
