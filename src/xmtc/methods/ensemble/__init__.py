@@ -2,17 +2,17 @@
 
 from xmtc.methods.ensemble.cascade import DEPTH, CascadeModel, share_within
 from xmtc.methods.ensemble.learned import LearnedEnsemble
-from xmtc.methods.ensemble.method import EnsembleModel, cascade, check_cascade, check_learn, join, learn, load
+from xmtc.methods.ensemble.method import EnsembleModel, check_cascade, check_learn, join, join_cascade, learn, load
 
 __all__ = [
     "DEPTH",
     "CascadeModel",
     "EnsembleModel",
     "LearnedEnsemble",
-    "cascade",
     "check_cascade",
     "check_learn",
     "join",
+    "join_cascade",
     "learn",
     "load",
     "share_within",
