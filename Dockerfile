@@ -1,7 +1,7 @@
 # A server for one model, which is mounted at /model:
 #
 #   docker build -t xmtc .
-#   docker run -p 8000:8000 -v "$PWD/served:/model:ro" xmtc
+#   docker run -p 8000:8000 -v "$PWD/served:/model:ro" -e XMTC_TOKEN xmtc
 #
 # The image has no torch: it serves linear, knn and exported neural models (`xmtc export`). For models of torch, build with
 #   --build-arg EXTRAS=serve,neural

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.conftest import fails
+from tests.app.conftest import xmtc
 from xmtc.core.config import read_toml
 
 ROOT = Path(__file__).parent.parent
@@ -98,7 +98,9 @@ def test_the_command_is_known(tmp_path: Path) -> None:
     assert entry == ["xmtc"]
     assert command[1] == "/model" in json.loads(dict(LAST_STAGE)["VOLUME"])
     missing = str(tmp_path / "none")
-    assert f"{missing} does not exist" in fails(*(missing if part == "/model" else part for part in command))
+    result = xmtc(*(missing if part == "/model" else part for part in command))
+    assert result.code == 2
+    assert f"error: {missing} does not exist" in result.err  # not a mistake in the options
 
 
 def test_the_health_check_asks_the_server() -> None:

@@ -811,7 +811,7 @@ def _cascade(
     """A cascade of two models."""
     from xmtc.core.calibration import uncalibrated
     from xmtc.core.lessons import find_lessons
-    from xmtc.methods.ensemble import DEPTH, cascade, check_cascade, share_within
+    from xmtc.methods.ensemble import DEPTH, check_cascade, join_cascade, share_within
 
     if share is not None and budget is not None:
         raise ConfigError("share and budget both say how often the expensive model is asked; give one of them")
@@ -822,7 +822,7 @@ def _cascade(
     if budget is not None:
         config = check_cascade(models, share_within(models, dev, budget, progress))
     lessons = find_lessons(models, dev, _train_again, _is_cheap, DEPTH, config.documents, seed, progress)
-    return cascade(models, config, dev, lessons, seed=seed, progress=progress)
+    return join_cascade(models, config, dev, lessons, seed=seed, progress=progress)
 
 
 def _train_again(model: Model, corpus: Corpus, progress: Progress) -> Model:

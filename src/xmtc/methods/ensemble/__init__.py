@@ -4,10 +4,10 @@ from xmtc.methods.ensemble.cascade import DEPTH, CascadeModel, share_within
 from xmtc.methods.ensemble.learned import LearnedEnsemble
 from xmtc.methods.ensemble.method import (
     EnsembleModel,
-    cascade,
     check_cascade,
     check_learn,
     join,
+    join_cascade,
     learn,
     load,
     with_members,
@@ -18,10 +18,10 @@ __all__ = [
     "CascadeModel",
     "EnsembleModel",
     "LearnedEnsemble",
-    "cascade",
     "check_cascade",
     "check_learn",
     "join",
+    "join_cascade",
     "learn",
     "load",
     "share_within",

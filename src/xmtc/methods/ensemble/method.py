@@ -99,7 +99,7 @@ def learn(
 
 
 def check_cascade(members: Sequence[Model], share: float | None) -> EnsembleConfig:
-    """Check everything that `cascade` can refuse before it sees documents; return the settings."""
+    """Check everything that `join_cascade` can refuse before it sees documents; return the settings."""
     check_members(members)
     if len(members) != 2:
         raise ConfigError(f"a cascade has two models, the cheap one and the expensive one; got {len(members)}")
@@ -109,7 +109,7 @@ def check_cascade(members: Sequence[Model], share: float | None) -> EnsembleConf
     return config.model_copy(update={"share": config.share})  # set, so that the model's settings state it
 
 
-def cascade(
+def join_cascade(
     members: Sequence[Model],
     config: EnsembleConfig,
     corpus: Corpus,
