@@ -73,10 +73,11 @@ def test_processes_give_the_same_bytes_and_so_do_features(tmp_path: Path, monkey
     monkeypatch.setenv("XMTC_THREADS", "2")
     texts = make_corpus()
     features = sp.random(len(texts), 60, 0.2, format="csr", dtype=np.float64, random_state=np.random.default_rng(0))
-    for name, corpus in {"texts": texts, "rows": xmtc.Corpus(texts.ids, None, features, texts.Y, texts.labels)}.items():
-        xmtc.train(corpus, "linear", SMALL, out=tmp_path / name / "memory")
-        xmtc.train(corpus, "linear", SMALL, out=tmp_path / name / "tasks", engine="processes")
-        assert same(tmp_path / name / "memory", tmp_path / name / "tasks")
+    rows_alone = xmtc.Corpus(texts.ids, None, features, texts.Y, texts.labels)
+    for engine, corpus in {"processes": texts, "local": rows_alone}.items():
+        xmtc.train(corpus, "linear", SMALL, out=tmp_path / engine / "memory")
+        xmtc.train(corpus, "linear", SMALL, out=tmp_path / engine / "tasks", engine=engine)
+        assert same(tmp_path / engine / "memory", tmp_path / engine / "tasks")
 
 
 class Failing(LocalEngine):
