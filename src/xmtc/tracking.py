@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from xmtc.core.errors import ConfigError, nearest
-from xmtc.core.progress import Tracker
+from xmtc.core.tracker import Tracker
 
 _PROJECT = "xmtc"
 

@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 
 from tests.neural.toys import Toy, documents, run
 from xmtc.core.progress import SILENT, Progress
-from xmtc.neural.optimizer import Plateau
+from xmtc.neural.plateau import Plateau
 
 STANDING_STILL = (documents(20, seed=1).inputs, lambda ranking: 1.0)  # dev, and the score of whatever is ranked
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from xmtc.neural.optimizer import Plateau, Schedule, factor
+from xmtc.neural.optimizer import Schedule, factor
+from xmtc.neural.plateau import Plateau
 
 
 def values(schedule: Schedule, n_steps: int, warmup: float) -> list[float]:

@@ -19,7 +19,7 @@ from xmtc.core.errors import ConfigError, ModelError
 from xmtc.core.progress import Progress
 from xmtc.neural import devices, optimizer, trainer
 from xmtc.neural.batches import Batch, order_batches
-from xmtc.neural.optimizer import Plateau
+from xmtc.neural.plateau import Plateau
 from xmtc.neural.trainer import Group, TrainConfig, fit
 
 KINDS = ["flat", "cluster", "skips"]

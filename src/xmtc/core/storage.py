@@ -384,10 +384,11 @@ class FolderReader:
                 labels = LabelSet.restore(described, manifest.n_labels)
             words = chain(labels.ids, labels.names, labels.descriptions, chain.from_iterable(labels.alternatives))
             "".join(words).encode()  # raises for what is not a string, or no text
-            if len(set(labels.ids)) < len(labels):
+            n_entries = len(labels.ids)
+            if len(set(labels.ids)) < n_entries:
                 raise ValueError("a label occurs twice")
-            if manifest.n_labels > len(labels) or labels.counts.min() < 0 or len(seen) % 8:
-                raise ValueError(f"{len(labels):,} labels with counts, of which {manifest.n_labels:,} have parameters")
+            if manifest.n_labels > n_entries or labels.counts.min() < 0 or len(seen) % 8:
+                raise ValueError(f"{n_entries:,} labels with counts, of which {manifest.n_labels:,} have parameters")
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise ModelError(
                 f"{listed} does not hold the labels of this model ({_reason(error)}); copy the model folder again"

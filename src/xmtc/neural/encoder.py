@@ -142,7 +142,23 @@ def restore_encoder(folder: Path, config: EncoderConfig, largest: int | None = N
         if config.lowercase:
             _lowercase(inner)
         encoder, tokenizer = _assemble(network, inner, layout, config)
-        _try_out(encoder, tokenizer)
+        # the encoder must read what its tokenizer gives: every id has an embedding, every place a position
+        n_words, longest = encoder.embed_words().num_embeddings, _longest(encoder.network)
+        if max(tokenizer.inner.get_vocab().values()) >= n_words or not 0 <= encoder.layout.pad_id < n_words:
+            raise ValueError(f"the tokenizer numbers more pieces than the encoder's {n_words:,}")
+        if longest is not None and tokenizer.max_length > longest:
+            raise ValueError(
+                f"encoder.max_length is {tokenizer.max_length}, and the encoder reads {longest} tokens at most"
+            )
+        (row,) = tokenizer(["a"])
+        ids = torch.full((2, len(row) + 1), encoder.layout.pad_id)  # the first row has padding, the second has none
+        side = slice(1, None) if encoder.layout.pad_left else slice(0, len(row))
+        ids[0, side] = torch.tensor(row)
+        mask = torch.ones_like(ids, dtype=torch.bool)
+        mask[0] = False
+        mask[0, side] = True
+        with torch.no_grad():
+            encoder.eval()(ids, mask)
     except (KeyboardInterrupt, SystemExit, XmtcError):
         raise
     except BaseException as error:  # whatever the libraries raise: a panic of tokenizers is not an Exception
@@ -152,26 +168,6 @@ def restore_encoder(folder: Path, config: EncoderConfig, largest: int | None = N
             "again, or copy it from a source that you trust"
         ) from None
     return encoder, tokenizer
-
-
-def _try_out(encoder: Encoder, tokenizer: Tokenizer) -> None:
-    """Raise unless the encoder reads what its tokenizer gives: every id has an embedding, every place a position."""
-    n_words, longest = encoder.embed_words().num_embeddings, _longest(encoder.network)
-    if max(tokenizer.inner.get_vocab().values()) >= n_words or not 0 <= encoder.layout.pad_id < n_words:
-        raise ValueError(f"the tokenizer numbers more pieces than the encoder's {n_words:,}")
-    if longest is not None and tokenizer.max_length > longest:
-        raise ValueError(
-            f"encoder.max_length is {tokenizer.max_length}, and the encoder reads {longest} tokens at most"
-        )
-    (row,) = tokenizer(["a"])
-    ids = torch.full((2, len(row) + 1), encoder.layout.pad_id)  # the first row has padding, the second has none
-    side = slice(1, None) if encoder.layout.pad_left else slice(0, len(row))
-    ids[0, side] = torch.tensor(row)
-    mask = torch.ones_like(ids, dtype=torch.bool)
-    mask[0] = False
-    mask[0, side] = True
-    with torch.no_grad():
-        encoder.eval()(ids, mask)
 
 
 def _assemble(network: Any, inner: Any, layout: TokenLayout, config: EncoderConfig) -> tuple[Encoder, Tokenizer]:

@@ -106,15 +106,16 @@ def restore_network(
         outline = build().state_dict()
     path = reader.path(f"{name}.safetensors")
     try:
-        with safe_open(path, framework="pt") as stored:
-            shapes = {key: tuple(stored.get_slice(key).get_shape()) for key in stored.keys()}  # noqa: SIM118
-        shapes |= {key: tuple(weight.shape) for key, weight in (shared or {}).items()}
-        wanted = {key: tuple(weight.shape) for key, weight in outline.items()}
-        shapes |= {key: () for key, shape in wanted.items() if shape == () and shapes.get(key) == (1,)}  # as saved
+        weights = {**load_file(path), **(shared or {})}  # mapped, not read
+        shapes, wanted = (
+            dict(zip(own, (tuple(weight.shape) for weight in own.values()), strict=True)) for own in (weights, outline)
+        )
+        for key, shape in wanted.items():
+            if shape == () and shapes.get(key) == (1,):  # as it was saved
+                shapes[key] = ()
         if shapes != wanted:
             odd = min(key for key in {*shapes, *wanted} if shapes.get(key) != wanted.get(key))
             raise ValueError(f"{odd[:99]} is {shapes.get(odd, 'missing')}, not {wanted.get(odd, 'there')}")
-        weights = {**load_file(path), **(shared or {})}
         network = build()
         for key, own in network.state_dict().items():
             given = weights[key]

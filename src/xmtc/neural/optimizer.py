@@ -7,19 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
-from xmtc.core.config import Settings
-
 Schedule = Literal["constant", "linear", "slanted"]
-
-
-class Plateau(Settings):
-    """Rates that fall, on top of any schedule, whenever dev stands still."""
-
-    epochs: int = Field(1, ge=1, description="without a better dev score before the rates fall")
-    factor: float = Field(0.5, gt=0, lt=1, description="what they are multiplied by each time")
 
 
 @dataclass(frozen=True)

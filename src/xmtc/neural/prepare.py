@@ -27,13 +27,14 @@ from xmtc.features.tokens import tokenize_once
 from xmtc.neural.batches import Inputs
 from xmtc.neural.encoder import Encoder, EncoderConfig, Tokenizer, load_encoder
 from xmtc.neural.network import Trainable
-from xmtc.neural.optimizer import Group, Plateau
+from xmtc.neural.optimizer import Group
 from xmtc.neural.plan import HeadSize, plan_training
 from xmtc.neural.resolve import digest_weights
 from xmtc.neural.trainer import Score, TrainConfig, TrainingData, fit
 
 if TYPE_CHECKING:
     from xmtc.core.outlined import Pace
+    from xmtc.neural.plateau import Plateau
 
 
 class NeuralConfig(Settings):
@@ -114,7 +115,8 @@ class Prepared(Generic[C]):
 
     def describe(self, details: type[D], **known: Any) -> Manifest[D]:
         """Return the manifest of the trained model; `known` are the fields that the method's details add."""
-        return self.manifest.with_details(details(**self.manifest.details.to_json() | known))
+        described = details(**self.manifest.details.to_json() | known)
+        return Manifest(**{**vars(self.manifest), "details": described})
 
 
 def begin(

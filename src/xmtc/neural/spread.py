@@ -28,9 +28,25 @@ def warn_if_alike(
 ) -> None:
     """Say so if the vectors of documents hardly differ, and which pool to use instead; `what` names the vector."""
     means: list[tuple[Kind, int]] = [("mean", layer) for layer in dict.fromkeys(layer for _, layer in parts)]
-    found = _embed(encoder, inputs, [*parts, *means])
-    if found is None:
+    tokens = inputs.tokens
+    wanted = np.unique(np.linspace(0, len(tokens) - 1, min(_DOCUMENTS, len(tokens))).astype(int))  # evenly spread
+    contents = [tokens[row].tobytes() for row in wanted.tolist()]
+    rows = list(dict(zip(contents, wanted.tolist(), strict=True)).values())  # all different
+    rows = rows[: max(_FEWEST, _TOKENS // max(1, int(tokens.lengths[rows].max(initial=1))))]
+    rows.sort(key=lambda row: len(tokens[row]))
+    if len(rows) < _FEWEST:
         return
+    was_training, vectors = encoder.training, []
+    encoder.eval()
+    try:
+        with torch.inference_mode():
+            for start in range(0, len(rows), _AT_ONCE):
+                batch = inputs.collate(rows[start : start + _AT_ONCE])
+                states = encoder(batch.ids, batch.mask)
+                vectors.append(pool_text(states, [*parts, *means]))  # of each window, if there are several
+    finally:
+        encoder.train(was_training)
+    found = torch.cat(vectors).double()
     width = len(parts) * encoder.width
     share, instead = differing_share(found[:, :width]), differing_share(found[:, width:])
     if share >= _LEAST:
@@ -49,26 +65,3 @@ def differing_share(vectors: Tensor) -> float:
     """Return which share of the squared norm of vectors (n, d) is their distance from their mean."""
     whole = float(vectors.square().sum())
     return float((vectors - vectors.mean(0)).square().sum()) / whole if whole > 0 else 0.0
-
-
-def _embed(encoder: Encoder, inputs: Inputs, parts: Sequence[tuple[Kind, int]]) -> Tensor | None:
-    """Vectors of some of the documents, all different, evenly spread; None where there are too few to tell."""
-    tokens = inputs.tokens
-    wanted = np.unique(np.linspace(0, len(tokens) - 1, min(_DOCUMENTS, len(tokens))).astype(int))
-    contents = [tokens[row].tobytes() for row in wanted.tolist()]
-    rows = list(dict(zip(contents, wanted.tolist(), strict=True)).values())
-    rows = rows[: max(_FEWEST, _TOKENS // max(1, int(tokens.lengths[rows].max(initial=1))))]
-    rows.sort(key=lambda row: len(tokens[row]))
-    if len(rows) < _FEWEST:
-        return None
-    was_training = encoder.training
-    encoder.eval()
-    try:
-        with torch.inference_mode():
-            vectors = []
-            for start in range(0, len(rows), _AT_ONCE):
-                batch = inputs.collate(rows[start : start + _AT_ONCE])
-                vectors.append(pool_text(encoder(batch.ids, batch.mask), parts))  # of each window, if there are several
-    finally:
-        encoder.train(was_training)
-    return torch.cat(vectors).double()

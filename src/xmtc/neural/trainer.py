@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,8 +34,11 @@ from xmtc.neural.checkpoint import Checkpoints, RunLog
 from xmtc.neural.devices import LossOnly, Precision, build_accelerator
 from xmtc.neural.network import Trainable
 from xmtc.neural.optimizer import Group as Group  # named here, too, for it is fit's argument
-from xmtc.neural.optimizer import Plateau, Schedule, WeightAverage, build_optimizers, factor, scale_gradients, take_step
+from xmtc.neural.optimizer import Schedule, WeightAverage, build_optimizers, factor, scale_gradients, take_step
 from xmtc.neural.predictor import rank_inputs
+
+if TYPE_CHECKING:
+    from xmtc.neural.plateau import Plateau
 
 _TELL_SECONDS = 1.0  # between two readings of the loss
 

@@ -54,7 +54,7 @@ class Bin:
         return f"{self.first} to {self.last} training documents"
 
 
-BINS = {bin_.name: bin_ for bin_ in (Bin("few", 1, 20), Bin("medium", 21, 100), Bin("many", 101, None))}
+BINS = {"few": Bin("few", 1, 20), "medium": Bin("medium", 21, 100), "many": Bin("many", 101, None)}
 ALL_BINS = {**BINS, UNSEEN: Bin(UNSEEN, 0, 0)}
 
 

@@ -59,11 +59,9 @@ class Tfidf:
         rewrite = self.rewrite
         blocks, letters = split_into_blocks(Texts.pack(texts), self.config.lowercase, rewrite is not None)
 
-        def lower(block: Texts) -> Texts:
-            lowered = lower_odd(block, letters)
-            return lowered if rewrite is None else rewrite(lowered, letters)
-
-        blocks = parallel.run(lower, blocks)
+        blocks = parallel.run(lambda block: lower_odd(block, letters), blocks)
+        if rewrite is not None:
+            blocks = parallel.run(lambda block: rewrite(block, letters), blocks)
         rows: list[_RowParts] = parallel.run(
             lambda block: transform_documents(
                 block.buffer, block.offsets, letters.ascii, letters.unicode, ngrams, *table, sublinear

@@ -16,8 +16,9 @@ from xmtc.core.labels import Concept
 from xmtc.core.method import Method
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader, Manifest
+from xmtc.core.takes_labels import TakesLabels
 from xmtc.core.texts import Texts
-from xmtc.core.updatable import TakesLabels, Updatable, UpdatableDetails
+from xmtc.core.updatable import Updatable, UpdatableDetails
 from xmtc.features.tfidf import fit_tfidf
 from xmtc.methods.knn.model import NAME, KnnConfig, KnnModel
 from xmtc.methods.knn.pool import LabelKeys, Pool, Reader, Vectors

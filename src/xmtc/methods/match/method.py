@@ -15,8 +15,9 @@ from xmtc.core.method import Method
 from xmtc.core.parallel import blocks
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader, Manifest
+from xmtc.core.takes_labels import TakesLabels
 from xmtc.core.texts import Texts
-from xmtc.core.updatable import TakesLabels, Updatable
+from xmtc.core.updatable import Updatable
 from xmtc.features.boosting import is_installed
 from xmtc.methods.match.index import Index
 from xmtc.methods.match.model import NAME, PART, MatchConfig, MatchDetails, MatchModel

@@ -29,7 +29,8 @@ from xmtc.neural.dropout import Dropout
 from xmtc.neural.embed import spread_scale
 from xmtc.neural.encoder import Encoder
 from xmtc.neural.network import Network
-from xmtc.neural.optimizer import Plateau, Schedule
+from xmtc.neural.optimizer import Schedule
+from xmtc.neural.plateau import Plateau
 from xmtc.neural.prepare import NeuralConfig
 from xmtc.neural.trainer import TrainConfig
 

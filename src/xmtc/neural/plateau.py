@@ -1,0 +1,14 @@
+"""Plateau: settings of learning rates that follow dev."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from xmtc.core.config import Settings
+
+
+class Plateau(Settings):
+    """Rates that fall, on top of any schedule, whenever dev stands still."""
+
+    epochs: int = Field(1, ge=1, description="without a better dev score before the rates fall")
+    factor: float = Field(0.5, gt=0, lt=1, description="what they are multiplied by each time")
