@@ -16,16 +16,8 @@ from xmtc.core.errors import ConfigError, nearest
 from xmtc.core.method import Method
 
 ENTRY_POINTS = "xmtc.methods"  # group in which other packages name their methods
-METHODS = (
-    "linear",
-    "knn",
-    "match",
-    "lightxml",
-    "aplc",
-    "mexml",
-    "xbert",
-    "treader",
-)  # packages of methods/, imported when used
+# packages of methods/, imported when used
+METHODS = ("linear", "knn", "match", "lightxml", "aplc", "mexml", "xbert", "treader")
 _LONGEST = 140  # characters of a line about a recipe, before its cost
 
 
