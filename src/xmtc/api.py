@@ -692,7 +692,7 @@ def check_update(model: Model) -> Updatable[Any]:
     name = model.manifest.method
     if name == _ENSEMBLE:
         raise ModelError(
-            "an ensemble is not updated itself; update its linear, knn and match members, then join them again"
+            "an ensemble is not updated itself; update its linear and knn members, or match, then join them again"
         )
     method = open_method(name)
     if not isinstance(method, Updatable):

@@ -18,16 +18,8 @@ from xmtc.core.model import Model
 from xmtc.core.storage import FolderReader
 
 ENTRY_POINTS = "xmtc.methods"  # group in which other packages name their methods
-METHODS = (
-    "linear",
-    "knn",
-    "match",
-    "lightxml",
-    "aplc",
-    "mexml",
-    "xbert",
-    "treader",
-)  # packages of methods/, imported when used
+# packages of methods/, imported when used
+METHODS = ("linear", "knn", "match", "lightxml", "aplc", "mexml", "xbert", "treader")
 _NEURAL = ("torch", "transformers", "accelerate")  # packages of the extra `neural`
 _LONGEST = 140  # characters of a line about a recipe, before its cost
 

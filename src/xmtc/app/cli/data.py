@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from xmtc.app.cli.options import Seed, check_path
-from xmtc.app.cli.table_options import TableOptions, takes_tables
-from xmtc.core.errors import ConfigError
+from xmtc.app.cli.table_options import TableOptions, name_vocabulary, takes_tables
 
 _Folder = Annotated[
     str,
@@ -85,12 +83,8 @@ def convert(
     """
     from xmtc.app.cli.progress import show_progress
     from xmtc.data import convert as convert_data
-    from xmtc.data import is_vocabulary
 
-    if table.labels == "":
-        raise ConfigError("--labels is empty; give it a column or a path")
-    if vocabulary is None and table.labels and (is_vocabulary(table.labels) or Path(table.labels).exists()):
-        vocabulary, table = table.labels, table._replace(labels=None)
+    vocabulary, table = name_vocabulary(vocabulary, table)
     mapping = table.mapping()
     with show_progress() as progress:
         progress.stage("reading and writing documents")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -48,6 +49,18 @@ class TableOptions(NamedTuple):
             given["text"] = [name.strip() for name in self.text.split(",")]
         kept = {} if stored is None else stored.model_dump(exclude_unset=True)
         return build(TableMapping, kept, given)
+
+
+def name_vocabulary(vocabulary: str | None, table: TableOptions) -> tuple[str | None, TableOptions]:
+    """Return the vocabulary that --vocabulary or --labels names, and the options; --labels may name a column, too."""
+    from xmtc.core.errors import ConfigError
+    from xmtc.data import is_vocabulary
+
+    if table.labels == "":
+        raise ConfigError("--labels is empty; give it a column or a path")
+    if vocabulary is None and table.labels and (is_vocabulary(table.labels) or Path(table.labels).exists()):
+        return table.labels, table._replace(labels=None)
+    return vocabulary, table
 
 
 def takes_tables(command: Callable[..., None]) -> Callable[..., None]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from xmtc.app.cli.options import ModelFolder, check_path
-from xmtc.app.cli.table_options import TableOptions, takes_tables
+from xmtc.app.cli.table_options import TableOptions, name_vocabulary, takes_tables
 from xmtc.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,13 +25,14 @@ def update(
             help="All documents, old and new (a folder's train split, or a file); with --base only the new ones.",
         ),
     ] = None,
-    labels: Annotated[
+    vocabulary: Annotated[
         str | None,
         typer.Option(
-            "--labels",
+            "--vocabulary",
             metavar="FILE",
             callback=check_path,
-            help="Labels to suggest without documents: a labels.jsonl or a SKOS vocabulary (.ttl, .rdf, .nt).",
+            help="Labels to suggest without documents: a labels.jsonl or a SKOS vocabulary (.ttl, .rdf, .nt, .jsonld). "
+            "--labels FILE means the same.",
         ),
     ] = None,
     base: Annotated[
@@ -76,6 +77,7 @@ def update(
     from xmtc.data import read_labels, store_mapping
 
     started = time.monotonic()
+    labels, table = name_vocabulary(vocabulary, table)
     if data is None and (base is not None or not (retire or labels)):
         raise ConfigError("there is nothing to update: give DATA with new documents, --retire LABEL or --labels FILE")
     if out is None and not overwrite:

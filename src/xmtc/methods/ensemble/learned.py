@@ -75,7 +75,11 @@ def teach(
     if not right.any():
         raise DataError("no member lists a true label of any of these documents; there is nothing to learn")
     rarity = inverse_propensity(aligned.labels.counts, manifest.n_documents, config.propensity)
-    weights = np.where(right, rarity[taught.labels] ** config.tail, 1.0)
+    rare = rarity[taught.labels]
+    if hidden is not None:  # in its lesson, a hidden label has no documents
+        unseen = np.asarray(hidden[taught.rows, taught.labels]).ravel() > 0
+        rare[unseen] = inverse_propensity(np.zeros(1, np.int64), manifest.n_documents, config.propensity)[0]
+    weights = np.where(right, rare**config.tail, 1.0)
     names = feature_names(len(manifest.details.members))
 
     def grow(chosen: NDArray[np.bool_]) -> str:

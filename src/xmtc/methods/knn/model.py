@@ -209,9 +209,9 @@ class KnnModel(DisplayedModel):
         counted = sp.csr_matrix(_as_rows(by_document, found.rows, self.Y.shape[0]) @ self.Y)
         if self.keys is not None and near is not None:
             entries = np.where(near.rows < 0, -1, self.keys.entries[near.rows])
-            wider = (len(found), len(self.labels))
-            counted = sp.csr_matrix((counted.data, counted.indices, counted.indptr), shape=wider)
-            counted = sp.csr_matrix(counted + _as_rows(by_label, entries, len(self.labels)))
+            shape = (len(found), len(self.labels))  # concepts after the labels that documents have
+            wide = sp.csr_matrix((counted.data, counted.indices, counted.indptr), shape=shape)
+            counted = sp.csr_matrix(wide + _as_rows(by_label, entries, len(self.labels)))
         ranking = Ranking.from_csr(counted, k)
         return self._fill(ranking) if (ranking.labels < 0).any() else ranking
 

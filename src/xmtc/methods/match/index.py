@@ -63,7 +63,7 @@ class Index:
         loose_offsets, loose = _by_rarest(offsets, stems, len(number_of))
         return cls(
             Stems(Texts.pack(number_of), language),
-            Trie(*map(read_only, build_trie(offsets, stems))),
+            Trie(*(read_only(array) for array in build_trie(offsets, stems))),
             _names(
                 offsets,
                 stems,

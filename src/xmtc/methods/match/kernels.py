@@ -196,7 +196,7 @@ def find_pairs(
         words = stems[ends[document] : ends[document + 1]]
         length = len(words)
         first_pair = n
-        starts, stops, found, nested = find_names(words, trie)
+        starts, _, found, nested = find_names(words, trie)
         loose_starts, gaps, loosely = (starts[:0], starts[:0], starts[:0])
         if limit >= 0:
             loose_starts, gaps, loosely = find_loose(words, names, found, limit)
