@@ -79,7 +79,7 @@ def test_memory_that_is_used_up_is_one_line(monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(type(linear.METHOD), "train", fail)
-    with pytest.raises(ConfigError, match="ran out of memory; lower tfidf.max_features"):
+    with pytest.raises(ConfigError, match=r"ran out of memory; lower tfidf\.max_features"):
         xmtc.train(xmtc.Corpus.from_lists(TEXTS, LISTS), "linear", SMALL)
     assert is_out_of_memory(RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"))
     assert not is_out_of_memory(RuntimeError("shape mismatch"))
