@@ -284,7 +284,7 @@ class TrainingRun:
         if out is not None:
             progress.stage("saving")
             model.save(out, overwrite=self.overwrite)
-            SAVED_IN[model] = out.absolute()
+            SAVED_IN[model] = load_again, out.absolute()
             shutil.rmtree(partial_folder(out), ignore_errors=True)
         return model
 
@@ -366,7 +366,15 @@ def load(folder: str | Path) -> Model:
         from xmtc.core.calibration import with_calibration
 
         model = with_calibration(model, reader)
-    SAVED_IN[model] = Path(folder).absolute()
+    SAVED_IN[model] = load_again, Path(folder).absolute()
+    return model
+
+
+def load_again(folder: str, manifest: dict[str, Any]) -> Model:
+    """Load a pickled model from its folder; raise if that holds another one by now."""
+    model = load(folder)
+    if model.manifest.to_json() != manifest:
+        raise ModelError(f"{folder} holds another model than the one that was pickled; load it by xmtc.load")
     return model
 
 

@@ -63,10 +63,10 @@ def test_nesting_is_one_line(tmp_path, depth, text):
     good = '{"text": "a", "labels": ["x"]}\n'
     path.write_text(good + f'{{"text": "{text}", "labels": ["x"], "more": {"[" * depth}{"]" * depth}}}\n')
     try:
-        assert len(read(path)) == 2  # an unused field may be nested
+        found = len(read(path))  # an unused field may be nested
     except DataError as error:
-        assert "line 2" in str(error)
-        assert "nested too deeply" in str(error)
+        found = str(error)
+    assert found == 2 or ("line 2" in found and "nested too deeply" in found)
 
 
 def test_two_columns_of_one_name(tmp_path):

@@ -73,18 +73,8 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 
 def build(name: str, folder: Path) -> None:
     """Train and save a small model."""
-    method, config = copy.deepcopy(MODELS[name])
-    if config.get("cluster", {}) is None:
-        del config["cluster"]
-    corpus = _corpus()
-    if "encoder" in config:
-        from tests.tiny import build_tiny
-
-        family = config["encoder"]["name"]
-        encoder = folder.parent / f"encoder-{family}"
-        if not encoder.exists():
-            build_tiny(family, encoder, corpus.texts or (), width=16, layers=1)
-        config["encoder"]["name"] = str(encoder)
+    method, config = settings_of(name, folder.parent)
+    corpus = make_corpus()
     if name == "features":
         rows = np.random.default_rng(0).random((len(corpus), 30)).astype(np.float32)
         import scipy.sparse as sp
@@ -102,7 +92,24 @@ def build(name: str, folder: Path) -> None:
         xmtc.calibrate(xmtc.load(folder), corpus, "isotonic" if name == "linear" else "platt", out=folder)
 
 
-def _corpus() -> xmtc.Corpus:
+def settings_of(name: str, folder: Path) -> tuple[str, dict[str, Any]]:
+    """Return a model's method and settings; its encoder is built in the folder, unless it is there."""
+    method, config = copy.deepcopy(MODELS[name])
+    if config.get("cluster", {}) is None:
+        del config["cluster"]
+    if "encoder" in config:
+        from tests.tiny import build_tiny
+
+        family = config["encoder"]["name"]
+        encoder = folder / f"encoder-{family}"
+        if not encoder.exists():
+            build_tiny(family, encoder, make_corpus().texts or (), width=16, layers=1)
+        config["encoder"]["name"] = str(encoder)
+    return method, config
+
+
+def make_corpus() -> xmtc.Corpus:
+    """Return documents whose words are those of their labels, and some noise."""
     draw = np.random.default_rng(0)
     texts, lists = [], []
     for i in range(48):

@@ -34,7 +34,7 @@ def test_hostile_models_of_every_method(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "attacks"),
     [  # what crashed or hung before arrays were checked
-        ("tree-0/entry_children.npy", ["all = 255", "as int64", "big-endian"]),
+        ("tree-0/entry_children.npy", ["all = 255", "as int64", "shorter"]),
         ("tree-0/entry_starts.npy", ["last = inf", "all = least", "reversed"]),
         ("tree-0/buckets.npy", ["any = most", "all = -1", "empty"]),
         ("tree-0/bucket_starts.npy", ["all = 2147483647", "first = 255", "all = 0"]),

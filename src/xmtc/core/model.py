@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from importlib import import_module
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
@@ -86,22 +85,24 @@ class Model(Protocol):
         """Write the model folder, whole or not at all."""
 
 
-# where models of this process are saved, by which they are pickled; set by those who load and save models
-SAVED_IN: WeakKeyDictionary[Model, Path] = WeakKeyDictionary()
+# how a model of this process is loaded again: a function of the folder and the manifest, and the folder. Set by those
+# who load and save models
+SAVED_IN: WeakKeyDictionary[Model, tuple[Callable[[str, dict[str, Any]], Model], Path]] = WeakKeyDictionary()
 
 
 class DisplayedModel(Displayed):
     """Base class of models: a short `repr` and notebook output from labels and manifest."""
 
-    def __reduce__(self: Model) -> tuple[Any, ...]:
-        """Pickle the path of the model's folder, not its weights: another process loads it from there."""
-        folder = SAVED_IN.get(self)
-        if folder is None:
-            raise ModelError(
-                "this model cannot be pickled, for it is not in a folder; save it, and call xmtc.load(folder) in each "
-                "process"
-            )
-        return load_again, (str(folder), self.manifest.to_json())
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle the path of the model's folder, not its weights: another process loads it from there.
+
+        A model that is in no folder is pickled with all that it holds.
+        """
+        saved = SAVED_IN.get(self)  # type: ignore[call-overload]
+        if saved is None:
+            return super().__reduce_ex__(protocol)
+        load, folder = saved
+        return load, (str(folder), self.manifest.to_json())  # type: ignore[attr-defined]
 
     def display_line(self: Model) -> str:
         """Return the method, the size of the training data and what the model ranks."""
@@ -110,11 +111,3 @@ class DisplayedModel(Displayed):
         ranks = "ranks texts" if width is None else f"ranks rows of {width:,} features"
         trained = f"trained on {facts.n_documents:,} documents with seed {facts.seed}"
         return f"method {facts.method}, {trained}, {ranks}; {self.labels.display_line()}"
-
-
-def load_again(folder: str, manifest: dict[str, Any]) -> Model:
-    """Load a pickled model from its folder; raise if that holds another one by now."""
-    model: Model = import_module("xmtc.api").load(folder)  # methods are loaded above this layer
-    if model.manifest.to_json() != manifest:
-        raise ModelError(f"{folder} holds another model than the one that was pickled; load it by xmtc.load")
-    return model

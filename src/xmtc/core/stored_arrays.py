@@ -59,7 +59,7 @@ def check_array(
         raise misfit(arrays, name, f"must have {length:,} entries; got {len(array):,}")
     if rises_to is not None and (len(array) == 0 or array[0] != 0 or array[-1] != rises_to):
         raise misfit(arrays, name, f"must start at 0 and end at {rises_to:,}")
-    if within is not None and array.dtype.kind == "f" and np.finfo(array.dtype).max <= within[1]:
+    if within is not None and array.dtype.kind == "f" and float(np.finfo(array.dtype).max) <= within[1]:
         within = None  # the type itself keeps to it
     flat = array.reshape(-1)
     for start in range(0, flat.size, _BLOCK):
