@@ -114,7 +114,7 @@ def _place(location: tuple[Any, ...]) -> str:
     for part in location[1:] if location and location[0] in ("body", "query", "path", "header") else location:
         if isinstance(part, int):
             place += f"[{part}]"
-        elif re.fullmatch(r"\w{1,100}", str(part)):  # a union's branches have names of their own, such as list[str]
+        elif re.fullmatch(r"(?!bool$)\w{1,100}", str(part)):  # a union's branches have names: bool, list[str]
             place += f".{part}" if place else str(part)
     return place
 
@@ -133,5 +133,5 @@ def _sentence(mistake: Any) -> str:
         return "there is no such field; /openapi.json lists the fields"
     if kind == "string_too_short":
         return "this is empty; give a text"
-    message = str(mistake["msg"])
-    return message[:1].lower() + message[1:].removeprefix("Value error, ")
+    message = str(mistake["msg"]).removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]

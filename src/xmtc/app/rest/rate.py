@@ -61,7 +61,7 @@ class RateLimit:
     def _place(self, client: str) -> int:
         try:
             address = ipaddress.ip_address(client.partition("%")[0])
-            # whoever has one IPv6 address has the whole network of 2⁶⁴
+            # who has one IPv6 address usually has all 2⁶⁴ of its network
             known = address.packed if address.version == 4 else address.packed[:8]
         except ValueError:
             known = client.encode()
