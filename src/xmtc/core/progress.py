@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-
-class Tracker(Protocol):
-    """Receives the figures of a training; `xmtc.tracking` has those of well-known services."""
-
-    def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Record the figures of a step, such as the loss, or of an epoch's end, such as the dev score."""
-
-    def close(self) -> None:
-        """End the run."""
+if TYPE_CHECKING:
+    from xmtc.core.tracker import Tracker
 
 
 class Progress:

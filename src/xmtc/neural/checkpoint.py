@@ -13,13 +13,15 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from xmtc.core.errors import ConfigError, ModelError
-from xmtc.core.progress import Tracker
+
+if TYPE_CHECKING:
+    from xmtc.core.tracker import Tracker
 
 _KEPT = 2
 
@@ -60,7 +62,13 @@ class Checkpoints:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
         save_file(_storable(network.state_dict()), partial / "network.safetensors")
-        save_file(_storable(_flatten(optimizers)), partial / "optimizer.safetensors")
+        flat = {  # of each optimizer's parameters, what `_unflatten` reads
+            f"{i}.{number}.{name}": value if isinstance(value, Tensor) else torch.tensor(value)
+            for i, optimizer in enumerate(optimizers)
+            for number, values in optimizer.state_dict()["state"].items()
+            for name, value in values.items()
+        }
+        save_file(_storable(flat), partial / "optimizer.safetensors")
         save_file(_storable(extra), partial / "extra.safetensors")
         (partial / "state.json").write_text(json.dumps(state, sort_keys=True) + "\n", encoding="utf-8")
         target = self.folder / f"step-{step:09d}"
@@ -141,17 +149,8 @@ def _storable(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return stored
 
 
-def _flatten(optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
-    """The optimizers' state as named tensors: <optimizer>.<parameter>.<name>."""
-    flat = {}
-    for i, optimizer in enumerate(optimizers):
-        for number, values in optimizer.state_dict()["state"].items():
-            for name, value in values.items():
-                flat[f"{i}.{number}.{name}"] = value if isinstance(value, Tensor) else torch.tensor(value)
-    return flat
-
-
 def _unflatten(optimizers: list[torch.optim.Optimizer], flat: Mapping[str, Tensor]) -> None:
+    """Put back the optimizers' state, which is named <optimizer>.<parameter>.<name>."""
     for i, optimizer in enumerate(optimizers):
         whole = optimizer.state_dict()
         state: dict[int, dict[str, Tensor]] = {}

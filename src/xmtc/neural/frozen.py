@@ -26,9 +26,10 @@ from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Details, FolderReader, Manifest, Record, write_folder
 from xmtc.core.texts import Texts
 from xmtc.features.tokens import Tokens, tokenize
+from xmtc.neural.fast_tokenizer import FastTokenizer
 from xmtc.neural.graph import GRAPH, Graph
 from xmtc.neural.padding import order_batches, pad_documents
-from xmtc.neural.tokenizer import FastTokenizer, Tokenizer, TokenLayout
+from xmtc.neural.tokenizer import Tokenizer, TokenLayout
 from xmtc.neural.windows import Choice, Joining
 
 WEIGHTS, SPEC, TOKENIZER = "head", "frozen.json", "encoder/tokenizer.json"

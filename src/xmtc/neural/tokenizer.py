@@ -88,27 +88,3 @@ class Tokenizer:
         state = json.loads(self.inner.backend_tokenizer.to_str())
         state.update(truncation=None, padding=None)  # these remember the last call
         return f"{json.dumps(state, sort_keys=True)}|{lengths}"
-
-
-class FastTokenizer:
-    """A tokenizer.json as an exported model stores it; `Tokenizer` calls it as it calls those of transformers.
-
-    max_length: where texts are cut, special tokens counted; None leaves them whole.
-    """
-
-    is_fast = True
-
-    def __init__(self, content: str, max_length: int | None) -> None:
-        from tokenizers import Tokenizer as Backend
-
-        self.backend_tokenizer = Backend.from_str(content)
-        if max_length is not None:
-            self.backend_tokenizer.enable_truncation(max_length)
-
-    def __call__(self, texts: str | list[str], *, add_special_tokens: bool = True, **_: object) -> dict[str, Any]:
-        """Return the ids and places of tokens; a list of each for a list of texts."""
-        one = isinstance(texts, str)
-        batch = [texts] if one else texts
-        found = self.backend_tokenizer.encode_batch(batch, add_special_tokens=add_special_tokens)
-        ids, places = [each.ids for each in found], [each.offsets for each in found]
-        return {"input_ids": ids[0] if one else ids, "offset_mapping": places[0] if one else places}

@@ -20,6 +20,7 @@ from xmtc.features.words import Words
 from xmtc.methods.treader.scopes import ScopeConfig, Scopes
 from xmtc.methods.treader.teacher import Comparer, Teacher, TeacherConfig, load_comparer
 from xmtc.neural.encoder_config import EncoderConfig
+from xmtc.neural.fast_tokenizer import FastTokenizer
 from xmtc.neural.frozen import (
     Found,
     FrozenBatch,
@@ -37,7 +38,7 @@ from xmtc.neural.frozen import (
     read_weights,
 )
 from xmtc.neural.graph import Graph
-from xmtc.neural.tokenizer import FastTokenizer, Tokenizer
+from xmtc.neural.tokenizer import Tokenizer
 
 COMPARER, COMPARER_TOKENIZER = "teacher/graph.onnx", "teacher/tokenizer.json"
 LEAST = 1e-9  # of a vote, for the logarithm; as in votes.py
