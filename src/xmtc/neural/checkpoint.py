@@ -62,12 +62,11 @@ class Checkpoints:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
         save_file(_storable(network.state_dict()), partial / "network.safetensors")
-        flat = {  # of each optimizer's parameters, what `_unflatten` reads
-            f"{i}.{number}.{name}": value if isinstance(value, Tensor) else torch.tensor(value)
-            for i, optimizer in enumerate(optimizers)
-            for number, values in optimizer.state_dict()["state"].items()
-            for name, value in values.items()
-        }
+        flat = {}  # what `_unflatten` reads
+        for i, optimizer in enumerate(optimizers):
+            for number, values in optimizer.state_dict()["state"].items():
+                for name, value in values.items():
+                    flat[f"{i}.{number}.{name}"] = value if isinstance(value, Tensor) else torch.tensor(value)
         save_file(_storable(flat), partial / "optimizer.safetensors")
         save_file(_storable(extra), partial / "extra.safetensors")
         (partial / "state.json").write_text(json.dumps(state, sort_keys=True) + "\n", encoding="utf-8")
