@@ -43,6 +43,7 @@ def measure(model: Path, job: Found, work: Path, limits: Limits) -> Found:
     """Export a model and rank by all three; returns what each found, and int8's scores compared with torch's."""
     folders = {KINDS[0]: model, **{kind: work / NAME / f"{model.name}-{kind}" for kind in KINDS[1:]}}
     kinds: Found = {}
+    (work / NAME).mkdir(parents=True, exist_ok=True)
     for kind, folder in folders.items():
         if kind != KINDS[0]:
             BENCHMARK.run("export", {**job, "model": str(model), "out": str(folder), "int8": "int8" in kind}, limits)
@@ -55,7 +56,6 @@ def measure(model: Path, job: Found, work: Path, limits: Limits) -> Found:
 
 def export(job: Found) -> Found:
     """Export a model."""
-    Path(job["out"]).parent.mkdir(parents=True, exist_ok=True)
     api.export(api.load(job["model"]), int8=job["int8"], out=job["out"], overwrite=True)
     return {}
 

@@ -23,6 +23,7 @@ from benchmarks import (
     mexml_memory,
     neighbours,
     neural_overhead,
+    onnx,
     scale,
     serving,
     train,
@@ -48,7 +49,7 @@ OF_METHODS = tuple(
     module.BENCHMARK
     for module in (
         *(calibration, languages, update, schedule, neural_overhead, aplc_cost, mexml_memory),
-        *(xbert_latency, neighbours, serving),
+        *(xbert_latency, onnx, neighbours, serving),
     )
 )
 OF_SCALING = tuple(module.BENCHMARK for module in (scale, engines, large_step, xbert_scale, xttention_step, contention))

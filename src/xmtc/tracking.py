@@ -1,6 +1,6 @@
 """Trackers: training events, sent to TensorBoard, MLflow, Weights & Biases or trackio. Each is imported when chosen.
 
-A tracker is a `core.progress.Tracker`; a `Progress` carries those of a run. To use one from Python:
+A tracker is a `core.tracker.Tracker`; a `Progress` carries those of a run. To use one from Python:
 
     progress = Progress()
     with open_tracker("mlflow", "my run") as tracker:

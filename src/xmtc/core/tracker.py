@@ -1,4 +1,4 @@
-"""Tracker: what receives the figures of a training, such as a service that draws them."""
+"""Tracker: what receives the figures of a training. A `Progress` carries those of a run."""
 
 from __future__ import annotations
 

@@ -149,6 +149,7 @@ def _storable(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _unflatten(optimizers: list[torch.optim.Optimizer], flat: Mapping[str, Tensor]) -> None:
+    """Put back the optimizers' state, which is named <optimizer>.<parameter>.<name>."""
     for i, optimizer in enumerate(optimizers):
         whole = optimizer.state_dict()
         state: dict[int, dict[str, Tensor]] = {}

@@ -1,4 +1,4 @@
-"""FastTokenizer: the tokenizer of an exported model, read by the `tokenizers` package alone."""
+"""FastTokenizer: a stored tokenizer, read by the `tokenizers` package; needs neither torch nor transformers."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _OPEN = {"ids": {0: "rows", 1: "tokens"}, "mask": {0: "rows", 1: "tokens"}}  # s
 class TextVectors(nn.Module):
     """What one encoder or several make of padded texts: for each, the vector that a pool reads.
 
-    at_first: read the first token in the place of [CLS].
+    at_first: read the first token instead of [CLS].
     """
 
     def __init__(self, encoders: Sequence[Encoder], parts: Sequence[tuple[Kind, int]], at_first: bool = False) -> None:

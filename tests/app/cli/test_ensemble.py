@@ -62,3 +62,20 @@ def test_a_learned_ensemble_from_the_training_documents(
     assert "'sorce'" in fails(*learned, "--overwrite", "--dev", documents, "--group", "sorce")
     assert "--dev" in fails(*learned, "--overwrite")
     assert "--dev" in fails(*learned, "--overwrite", "--group", "source")
+
+
+def test_a_cascade_shows_what_each_share_reaches(model: Path, other_model: Path, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "e"
+    made = ("ensemble", model, other_model, "--out", out, "--rule", "cascade", "--dev", data / "train.jsonl")
+    result = xmtc(*made, "--share", 0.25)
+    assert result.code == 0, result.err
+    assert "by share of documents" in result.out
+    assert "25%" in result.out
+    assert "25%" in xmtc("inspect", out).out
+    [row] = xmtc("predict", out, "sugar beet", "--json").json_lines
+    assert row["labels"][0]["label"] == "t1"
+    assert 0 < row["labels"][0]["probability"] < 1
+    assert "--budget takes a time per document" in fails(*made, "--overwrite", "--budget", "soon")
+    assert "leave them out of rule 'mean'" in fails(
+        "ensemble", model, other_model, "--out", tmp_path / "m", "--share", 1
+    )
