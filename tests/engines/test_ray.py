@@ -197,16 +197,19 @@ def test_a_cluster_that_does_not_answer_is_one_line() -> None:
     """In a process of its own: this one is connected."""
     code = (
         "from xmtc.engines import open_engine\n"
-        "try:\n    open_engine('ray', 'ray://127.0.0.1:1').__enter__()\n"
-        "except Exception as error: print(type(error).__name__, error)"
+        "for address in ('ray://127.0.0.1:1', '127.0.0.1:1'):\n"
+        "    try: open_engine('ray', address).__enter__()\n"
+        "    except Exception as error: print(type(error).__name__, error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout.startswith("ConfigError no Ray cluster answers at 'ray://127.0.0.1:1'"), done.stderr
+    first, second = done.stdout.splitlines()
+    assert first.startswith("ConfigError no Ray cluster answers at 'ray://127.0.0.1:1'"), done.stderr
+    assert second.startswith("ConfigError no Ray cluster answers at '127.0.0.1:1'")
 
 
 def wait_for(happened: Callable[[], bool]) -> None:
-    for _ in range(600):
+    for _ in range(2400):
         if happened():
             return
         time.sleep(0.05)
-    raise AssertionError("nothing happened in 30 seconds")
+    raise AssertionError("nothing happened in two minutes")

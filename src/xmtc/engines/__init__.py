@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from xmtc.core.errors import ConfigError, nearest
@@ -24,10 +25,15 @@ def check_engine(name: str, address: str | None = None) -> None:
         raise ConfigError(
             f"an address is that of a Ray cluster; the engine is {name!r}: give --engine ray, or no address"
         )
-    if name == "ray":
-        from xmtc.engines.ray import import_ray
+    if name == "ray" and not _is_installed("ray"):  # importing it takes seconds
+        raise ConfigError("the engine 'ray' needs Ray; install it with: pip install 'xmtc[ray]'")
 
-        import_ray()
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # a module that was hidden on purpose
+        return False
 
 
 @contextmanager

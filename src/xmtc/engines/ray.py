@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,17 +20,16 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 _TRIES = 10  # times that a task is run again because its node or process died
+_PATIENCE = 10  # seconds in which the head of a cluster must answer
 _STORE = 200_000_000  # bytes of Ray's object store where it is started here: results are small
 
 
-def import_ray() -> Any:
-    """Return the package `ray`; raise where it is not installed."""
+def _import_ray() -> Any:
+    """Return the package `ray`, which `check_engine` has found."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # what a later version does; else it warns
-    try:
-        import ray
-    except ImportError:
-        raise ConfigError("the engine 'ray' needs Ray; install it with: pip install 'xmtc[ray]'") from None
+    import ray
+
     return ray
 
 
@@ -39,13 +39,14 @@ class RayEngine:
     name = "ray"
 
     def __init__(self, address: str | None = None) -> None:
-        self._ray = import_ray()
+        self._ray = _import_ray()
         self._started = not self._ray.is_initialized()
         if not self._started:
             return
         place = address or os.environ.get("RAY_ADDRESS") or "local"
         here = {"num_cpus": n_threads(), "object_store_memory": _STORE, "include_dashboard": False}
         try:
+            _connect(place)
             self._ray.init(
                 address=place,
                 log_to_driver=False,
@@ -53,7 +54,7 @@ class RayEngine:
                 ignore_reinit_error=True,
                 **(here if place == "local" else {}),
             )
-        except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             raise ConfigError(
                 f"no Ray cluster answers at {place!r} ({_first_line(error)}); start one with `ray start --head`, or "
                 "leave out --address to start Ray on this machine"
@@ -181,6 +182,13 @@ def _call(function: Callable[[Task], Result], task: Task) -> Result:
 
     use_one_thread()
     return function(task)
+
+
+def _connect(address: str) -> None:
+    """Raise OSError if nothing answers at HOST:PORT or ray://HOST:PORT: Ray itself would try for ten minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()
 
 
 def _first_line(error: BaseException) -> str:
