@@ -5,13 +5,12 @@ Ask with `isinstance`; every method is a `Method` too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Protocol, TypeVar, runtime_checkable
 
 from pydantic import Field
 
 from xmtc.core.corpus import Corpus
-from xmtc.core.labels import Concept
 from xmtc.core.model import Model
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import Details, Record
@@ -34,15 +33,6 @@ class Updatable(Protocol[M]):
         progress: Progress = SILENT,
     ) -> M:
         """Return an updated copy of a model; see `xmtc.update` for the arguments."""
-        ...
-
-
-@runtime_checkable
-class TakesLabels(Protocol[M]):
-    """A method whose models can rank new concepts by their texts, without documents and without training."""
-
-    def add_labels(self, model: M, concepts: Sequence[Concept], *, progress: Progress = SILENT) -> M:
-        """Return a copy of a model that knows these concepts, too; those that it knows are described anew."""
         ...
 
 

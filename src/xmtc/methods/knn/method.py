@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from xmtc.core.abilities import TakesLabels
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
 from xmtc.core.labels import Concept
@@ -17,7 +18,7 @@ from xmtc.core.method import Method
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader, Manifest
 from xmtc.core.texts import Texts
-from xmtc.core.updatable import TakesLabels, Updatable, UpdatableDetails
+from xmtc.core.updatable import Updatable, UpdatableDetails
 from xmtc.features.tfidf import fit_tfidf
 from xmtc.methods.knn.model import NAME, KnnConfig, KnnModel
 from xmtc.methods.knn.pool import LabelKeys, Pool, Reader, Vectors

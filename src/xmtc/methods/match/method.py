@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from xmtc.core.abilities import TakesLabels
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
 from xmtc.core.labels import Concept
@@ -16,7 +17,7 @@ from xmtc.core.parallel import blocks
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader, Manifest
 from xmtc.core.texts import Texts
-from xmtc.core.updatable import TakesLabels, Updatable
+from xmtc.core.updatable import Updatable
 from xmtc.features.boosting import is_installed
 from xmtc.methods.match.index import Index
 from xmtc.methods.match.model import NAME, PART, MatchConfig, MatchDetails, MatchModel
