@@ -634,9 +634,8 @@ def check_add_labels(model: Model) -> None:
 
 def _add_labels(model: Model, concepts: Sequence[Concept], progress: Progress) -> Model:
     """A copy of a model that ranks these concepts, too; of an ensemble, all members that can."""
-    from xmtc.core.abilities import Composed, reads_labels
+    from xmtc.core.abilities import Composed, TakesLabels, reads_labels
     from xmtc.core.calibration import CalibratedModel, calibration_of, uncalibrated
-    from xmtc.core.takes_labels import TakesLabels
 
     check_add_labels(model)
     plain, calibration = uncalibrated(model), calibration_of(model)

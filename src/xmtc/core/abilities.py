@@ -1,20 +1,24 @@
-"""Abilities: what only some models can do. Ask with `isinstance`; every model is a `Model` too."""
+"""Abilities: what only some models, or methods, can do. Ask with `isinstance`; every model is a `Model` too."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xmtc.core.corpus import Corpus
+from xmtc.core.labels import Concept
 from xmtc.core.model import Model
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 
 if TYPE_CHECKING:
     from xmtc.core.metrics import TruthMode
+
+
+M = TypeVar("M", bound=Model)
 
 
 @runtime_checkable
@@ -72,6 +76,15 @@ def can_rank(model: Model, id: str) -> bool:
     """Say whether a model can rank the label with this id."""
     entry = model.labels.position.get(id)
     return entry is not None and (entry < model.labels.n_labels or entry in find_concepts(model))
+
+
+@runtime_checkable
+class TakesLabels(Protocol[M]):
+    """A method whose models can rank new concepts by their texts, without documents and without training."""
+
+    def add_labels(self, model: M, concepts: Sequence[Concept], *, progress: Progress = SILENT) -> M:
+        """Return a copy of a model that knows these concepts, too; those that it knows are described anew."""
+        ...
 
 
 @runtime_checkable

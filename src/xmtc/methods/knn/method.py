@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
+from xmtc.core.abilities import TakesLabels
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
 from xmtc.core.labels import Concept
 from xmtc.core.method import Method
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader, Manifest
-from xmtc.core.takes_labels import TakesLabels
 from xmtc.core.texts import Texts
 from xmtc.core.updatable import Updatable, UpdatableDetails
 from xmtc.features.tfidf import fit_tfidf

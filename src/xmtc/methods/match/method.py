@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from xmtc.core.abilities import TakesLabels
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import DataError
 from xmtc.core.labels import Concept
@@ -15,7 +16,6 @@ from xmtc.core.method import Method
 from xmtc.core.parallel import blocks
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader, Manifest
-from xmtc.core.takes_labels import TakesLabels
 from xmtc.core.texts import Texts
 from xmtc.core.updatable import Updatable
 from xmtc.features.boosting import is_installed
