@@ -313,6 +313,7 @@ class TrainingRun:
             raise ConfigError(
                 f"{out} holds a model of other settings, data or seed; choose another folder or --overwrite"
             )
+        shutil.rmtree(partial_folder(out), ignore_errors=True)  # the rest, if removing it was killed
         progress.say(f"{out} is finished already, with the same settings, data and seed: nothing to do")
         return model
 

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from xmtc.core.errors import ConfigError, ModelError
-from xmtc.core.storage import check_target
+from xmtc.core.storage import MANIFEST, check_target
 
 
 def check_out(out: str | Path, *, resume: bool = False, overwrite: bool = False) -> None:
@@ -18,9 +18,10 @@ def check_out(out: str | Path, *, resume: bool = False, overwrite: bool = False)
     if not (resume and Path(out).exists()):
         check_target(out, overwrite=overwrite)
     partial = partial_folder(out)
-    if not partial.exists():
-        return
-    unwritten = all(path.match(".run-*.json") for path in partial.iterdir())  # a run killed at its very beginning
+    if not partial.exists() or (resume and (Path(out) / MANIFEST).is_file()):
+        return  # of a finished run, at most the rest of a removal that was killed is there
+    # of a run killed at its very beginning, in its first stage or before
+    unwritten = all(path.is_dir() or path.match(".run-*.json") for path in partial.rglob("*"))
     if not (any(partial.rglob("run.json")) or unwritten):
         raise ModelError(f"{partial} is in the way of the checkpoints and holds none; move it or choose another folder")
     if not (resume or overwrite):
