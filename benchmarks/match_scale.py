@@ -36,7 +36,7 @@ def match(job: Found) -> Found:
     warm.rank(texts[:1], 5)  # loads or compiles the kernels
     corpus = _corpus(concepts)
     started = time.process_time()
-    built = Index.build(corpus.labels, "english")
+    built = Index.build(corpus.labels, "stem:en")
     indexed = time.process_time() - started
     model = xmtc.train(corpus, "match", seed=job["seed"])
     parts = [Texts.pack(texts[start : start + 256]) for start in range(0, len(texts), 256)]

@@ -53,10 +53,13 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "linear": ("linear", _SMALL),
     "features": ("linear", {**_SMALL, "solver": {"precision": "float32"}}),
     "knn": ("knn", {"tfidf": {"min_df": 1}}),
+    "knn-labels": ("knn", {"tfidf": {"min_df": 1}, "neighbours": {"labels": True}}),
+    "match": ("match", {"learn": {"least": 10}, "booster": {"trees": 5}}),
     "mean": ("ensemble", _SMALL),
     "learned": ("ensemble", _SMALL),
     "xbert-linear": ("xbert", {**_XBERT, "match": {"kind": "linear"}}),
     "lightxml": ("lightxml", {**_LIGHTXML, "head": {"mode": "small"}}),
+    "exported": ("lightxml", {**_LIGHTXML, "head": {"mode": "small"}}),
     "lightxml-large": ("lightxml", {**_LIGHTXML, "head": {"mode": "large", "bottleneck": 8, "shortlist": 3}}),
     "aplc": ("aplc", {"encoder": {**_ENCODER, "name": "xlnet"}, "head": {"width": 16}, "train": _TRAIN}),
     "mexml": (
@@ -86,6 +89,8 @@ def build(name: str, folder: Path) -> None:
             xmtc.ensemble(members, "learned", dev=corpus, out=folder)
         else:
             xmtc.ensemble(members, out=folder)
+    elif name == "exported":
+        xmtc.export(xmtc.train(corpus, method, config), int8=True, out=folder)
     else:
         xmtc.train(corpus, method, config, out=folder)
     if name in ("linear", "mean"):
@@ -117,7 +122,7 @@ def make_corpus() -> xmtc.Corpus:
         words = [f"topic{label}word{w}" for label in labels for w in range(3)]
         texts.append(" ".join([*words, *(f"noise{w}" for w in draw.integers(0, 20, 4))]))
         lists.append([f"L{label:02d}" for label in labels])
-    concepts = [xmtc.Concept(f"L{i:02d}", f"label {i}", parents=("root",)) for i in range(24)]
+    concepts = [xmtc.Concept(f"L{i:02d}", f"topic{i}word1", parents=("root",)) for i in range(24)]
     return xmtc.Corpus.from_lists(texts, lists, concepts=concepts)
 
 

@@ -63,7 +63,7 @@ class ManifestFile(Record):
     method: str
     config: dict[str, Any]
     seed: int = Field(ge=0)
-    n_labels: int = Field(ge=1, lt=2**31)
+    n_labels: int = Field(ge=0, lt=2**31)
     n_documents: int = Field(ge=0, lt=2**63)
     data: str
     details: dict[str, Any]

@@ -100,7 +100,7 @@ def naive(words: list[str], labels: LabelSet, weight_of: dict[str, float]) -> di
 @pytest.mark.parametrize("seed", range(12))
 def test_features_equal_plain_loops(seed: int) -> None:
     labels = random_labels(seed)
-    index = Index.build(labels, "none")
+    index = Index.build(labels, "words")
     random = np.random.default_rng(100 + seed)
     texts = [random.choice([*WORDS, "unknown"], random.integers(0, 25)).tolist() for _ in range(30)]
     weights = random.random(len(index.stems)).astype(np.float32)
@@ -117,8 +117,8 @@ def test_features_equal_plain_loops(seed: int) -> None:
 
 
 def test_an_index_is_stored_and_rebuilt() -> None:
-    index = Index.build(random_labels(0), "none")
-    again = Index.from_arrays(index.arrays(), "none")
+    index = Index.build(random_labels(0), "words")
+    again = Index.from_arrays(index.arrays(), "words", 1 + int(index.names.owners.max()))
     assert again.stems.vocabulary == index.stems.vocabulary
     for one, two in zip((*index.trie, *index.names), (*again.trie, *again.names), strict=True):
         assert np.array_equal(one, two)
@@ -126,7 +126,7 @@ def test_an_index_is_stored_and_rebuilt() -> None:
 
 def test_names_are_found_without_qualifier_and_turned_around() -> None:
     labels = LabelSet.build(["a", "b"], [Concept("a", "bass (fish)"), Concept("b", "aid, food")])
-    index = Index.build(labels, "none")
+    index = Index.build(labels, "words")
     stems, ends = index.stems(["the bass sings", "food aid for all"])
     rows, entries, _ = find_pairs(
         stems, ends, index.trie, index.names, np.ones(len(index.stems), np.float32), *flat_parents(labels), -1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -124,8 +125,10 @@ def test_bad_vocabularies_are_one_line() -> None:
     half = Corpus.from_lists(["a text", "another"], [["101"], ["102"]], concepts=[Concept("101", "text")])
     xmtc.train(half, "match", progress=listener)
     assert "1 of 2 labels have no name and are not found in texts; name them in labels.jsonl" in listener.facts
-    with pytest.raises(ConfigError, match=r"no stemmer for 'englsh'\. Did you mean 'english'\?"):
-        xmtc.train(TRAIN, "match", {"names": {"language": "englsh"}})
+    with pytest.raises(ConfigError, match=r"'englsh'.*Did you mean"):
+        xmtc.train(TRAIN, "match", {"names": {"analyzer": "stem:englsh"}})
+    with pytest.raises(ConfigError, match="not by chars"):
+        xmtc.train(TRAIN, "match", {"names": {"analyzer": "chars"}})
     features = replace(TRAIN, texts=None, X=np.ones((len(TRAIN), 2)))
     with pytest.raises(DataError, match="match finds names in texts"):
         xmtc.train(features, "match")
@@ -139,7 +142,8 @@ def test_without_the_stemmer_words_are_matched_as_they_are(monkeypatch: pytest.M
     assert sum("PyStemmer is not installed" in fact for fact in listener.facts) == 1
     assert top(plain, "sugar import", 1) == ["c00"]
     assert plain.explain("sugar imports", "c00").spans == ()
-    with pytest.raises(ModelError, match="this model matches english word stems; install the stemmer"):
+    monkeypatch.setitem(sys.modules, "Stemmer", None)
+    with pytest.raises(ConfigError, match="analyzer stem:en needs PyStemmer; install it with"):
         xmtc.load(tmp_path / "stems").rank(["sugar imports"])
 
 

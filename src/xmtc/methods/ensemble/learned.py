@@ -65,8 +65,8 @@ def teach(
     documents. The ensemble's scores come from trees of the other half of the documents.
 
     The calibration comes from scores that trees of one half of the documents give to the other half: so it holds for
-    new documents, and undoes the weights of rare labels. Labels that a lesson hid count as
-    unseen in it, and the leaderboard leaves them out.
+    new documents, and undoes the weights of rare labels. Labels that a lesson hid count as unseen in it, and the
+    leaderboard leaves them out.
     """
     aligned = corpus.align(labels)
     taught, right, rows, listed, hidden = _study(lessons, aligned, labels)
@@ -86,7 +86,8 @@ def teach(
         return grow_trees(taught.features[chosen], right[chosen], weights[chosen], names, config.booster, manifest.seed)
 
     progress.stage("learning")
-    documents, scores = aligned.take(rows), np.zeros(len(right))
+    # `take` counts the rows; bins of labels are those of training
+    documents, scores = replace(aligned.take(rows), labels=aligned.labels), np.zeros(len(right))
     for i, half in enumerate(documents.fold(_HALVES, manifest.seed)):
         inside = np.isin(taught.rows, half)
         scores[inside] = expit(Trees.parse(grow(~inside), names).score(taught.features[inside]))

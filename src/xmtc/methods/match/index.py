@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from xmtc.core.errors import DataError
 from xmtc.core.labels import LabelSet
 from xmtc.core.parallel import read_only
+from xmtc.core.stored_arrays import check_array, misfit
 from xmtc.core.texts import Texts
+from xmtc.features.analysis import analyzer as open_analyzer
 from xmtc.features.label_vectors import own_name
 from xmtc.features.words import split_words
-from xmtc.methods.match.kernels import Names, Trie, build_trie
-from xmtc.methods.match.stems import Stems, open_stemmer
+from xmtc.methods.match.kernels import EMPTY, Names, Trie, build_trie
+from xmtc.methods.match.stems import Stems
 
 _LONGEST = 16  # words of a name; longer ones are cut
 _QUALIFIER = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")  # "bass (fish)" is found as "bass", too
@@ -37,10 +39,10 @@ class Index:
     names: Names
 
     @classmethod
-    def build(cls, labels: LabelSet, language: str, retired: Collection[str] = ()) -> Index:
+    def build(cls, labels: LabelSet, analyzer: str, retired: Collection[str] = ()) -> Index:
         """Index the names and alternatives of all labels that have any, but for retired ones."""
         strings = [(entry, split_words(name)[:_LONGEST], own) for entry, name, own in _strings(labels, set(retired))]
-        number_of, stem_of = dict[str, int](), _stem_all((words for _, words, _ in strings), language)
+        number_of, stem_of = dict[str, int](), _stem_all((words for _, words, _ in strings), analyzer)
         phrases: dict[tuple[int, ...], int] = {}
         owners: list[dict[int, bool]] = []  # of each phrase: entry → whether it is the preferred name
         for entry, words, preferred in strings:
@@ -62,7 +64,7 @@ class Index:
         owner_offsets = np.concatenate([[0], np.cumsum([len(own) for own in owners])]).astype(np.int64)
         loose_offsets, loose = _by_rarest(offsets, stems, len(number_of))
         return cls(
-            Stems(Texts.pack(number_of), language),
+            Stems(Texts.pack(number_of), analyzer),
             Trie(*(read_only(array) for array in build_trie(offsets, stems))),
             _names(
                 offsets,
@@ -97,17 +99,35 @@ class Index:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], language: str) -> Index:
-        """Rebuild an index from what `arrays` gave."""
-        trie = Trie(*(read_only(arrays[f"trie_{name}"]) for name in Trie._fields))
-        names = _names(*(arrays[f"names_{name}"] for name in Names._fields))
-        return cls(Stems(Texts(arrays["stem_bytes"], arrays["stem_ends"]), language), trie, names)
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], analyzer: str, n_entries: int) -> Index:
+        """Rebuild an index from what `arrays` gave; raise unless all that kernels index by is in range."""
+        stems = Texts.restore(arrays, "stem_bytes", "stem_ends")
+        parts = check_array(arrays, "names_stems", "int32", within=(0, len(stems) - 1))
+        offsets = check_array(arrays, "names_offsets", "int64", rises_to=len(parts))
+        last = len(offsets) - 2  # the last name
+        owners = check_array(arrays, "names_owners", "int32", within=(0, n_entries - 1))
+        loose = check_array(arrays, "names_loose", "int32", within=(0, last))
+        names = _names(
+            offsets,
+            parts,
+            check_array(arrays, "names_owner_offsets", "int64", length=len(offsets), rises_to=len(owners)),
+            owners,
+            check_array(arrays, "names_preferred", "bool", length=len(owners)),
+            check_array(arrays, "names_loose_offsets", "int64", length=len(stems) + 1, rises_to=len(loose)),
+            loose,
+        )
+        keys = check_array(arrays, "trie_keys", "uint64")
+        if len(keys) & (len(keys) - 1) or not (keys == EMPTY).any():  # else a search would not end
+            raise misfit(arrays, "trie_keys", "must have a power of two slots, some of them empty")
+        ends = check_array(arrays, "trie_name_of", "int32", within=(-1, last))
+        nodes = check_array(arrays, "trie_nodes", "int32", length=len(keys), within=(0, len(ends) - 1))
+        return cls(Stems(stems, analyzer), Trie(*map(read_only, (keys, nodes, ends))), names)
 
 
-def _stem_all(names: Iterable[list[str]], language: str) -> dict[str, str]:
+def _stem_all(names: Iterable[list[str]], spec: str) -> dict[str, str]:
     """The stem of each word of all names: every word is stemmed once."""
     words = list(dict.fromkeys(word for name in names for word in name))
-    return dict(zip(words, open_stemmer(language)(words), strict=True))
+    return dict(zip(words, open_analyzer(spec).terms(words), strict=True))
 
 
 def _names(*arrays: NDArray[Any]) -> Names:

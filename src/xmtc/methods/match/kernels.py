@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
-_EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
+EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 _HALF = np.uint64(32)
 
 # What a text says of a label that is found in it; the columns of `find_pairs`. Places are words, from 0.
@@ -70,7 +70,7 @@ def build_trie(offsets: NDArray[np.int64], stems: NDArray[np.int32]) -> Trie:
     n_slots = 16
     while n_slots < 2 * len(stems):
         n_slots *= 2
-    keys = np.full(n_slots, _EMPTY, dtype=np.uint64)
+    keys = np.full(n_slots, EMPTY, dtype=np.uint64)
     nodes = np.zeros(n_slots, dtype=np.int32)
     name_of = np.full(len(stems) + 1, -1, dtype=np.int32)
     n_nodes = 1
@@ -79,7 +79,7 @@ def build_trie(offsets: NDArray[np.int64], stems: NDArray[np.int32]) -> Trie:
         for i in range(offsets[name], offsets[name + 1]):
             key = _key(node, stems[i])
             slot = _find_slot(keys, key)
-            if keys[slot] == _EMPTY:
+            if keys[slot] == EMPTY:
                 keys[slot] = key
                 nodes[slot] = n_nodes
                 n_nodes += 1
@@ -103,7 +103,7 @@ def find_names(
             if stems[at] < 0:
                 break
             slot = _find_slot(trie.keys, _key(node, stems[at]))
-            if trie.keys[slot] == _EMPTY:
+            if trie.keys[slot] == EMPTY:
                 break
             node = trie.nodes[slot]
             name = trie.name_of[node]
@@ -290,7 +290,7 @@ def _find_slot(keys: NDArray[np.uint64], key: np.uint64) -> int:
     mask = np.uint64(len(keys) - 1)
     mixed = key * _PRIME
     at = (mixed ^ (mixed >> _HALF)) & mask
-    while keys[at] != key and keys[at] != _EMPTY:
+    while keys[at] != key and keys[at] != EMPTY:
         at = (at + np.uint64(1)) & mask
     return np.int64(at)  # type: ignore[return-value]
 

@@ -23,7 +23,7 @@ from xmtc.methods.match.index import Index
 from xmtc.methods.match.model import NAME, PART, MatchConfig, MatchDetails, MatchModel
 from xmtc.methods.match.ranker import FOLDS, Pairs, Usage, teach
 from xmtc.methods.match.semantic import LabelVectors
-from xmtc.methods.match.stems import Read, choose_language
+from xmtc.methods.match.stems import Read, choose_analyzer
 
 _AT_ONCE = 8  # parts of the documents that are matched between two steps of progress
 
@@ -51,9 +51,9 @@ class MatchMethod(Method[MatchConfig], Updatable[MatchModel], TakesLabels[MatchM
         if len(corpus):
             corpus.labelled_rows()  # raises where documents have no labels, for then they say nothing
         labels = corpus.labels
-        language = choose_language(config.names.language, progress)
+        analyzer = choose_analyzer(config.names.analyzer, progress)
         progress.stage("indexing names")
-        index = Index.build(labels, language)
+        index = Index.build(labels, analyzer)
         nameless = int((~index.named(len(labels))[: labels.n_labels]).sum())
         if nameless:
             progress.say(
@@ -67,7 +67,7 @@ class MatchMethod(Method[MatchConfig], Updatable[MatchModel], TakesLabels[MatchM
         usage, n = Usage.unknown(len(labels)), len(documents)
         read = _read(index, documents, progress) if n >= config.learn.least else None
         weights = _weigh(index, None if read is None else (stems for _, stems in read))
-        details = MatchDetails(language=language, n_counted=0)
+        details = MatchDetails(analyzer=analyzer, n_counted=0)
         manifest = Manifest.describe(NAME, config, corpus, seed, details)
         model = MatchModel(manifest, config, labels, index, weights, usage, None, vectors)
         if read is None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from xmtc.core.config import Settings
-from xmtc.core.errors import DataError, ModelError
+from xmtc.core.errors import DataError
 from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
 from xmtc.core.model import DisplayedModel, Documents, check_k, pack_texts
@@ -26,6 +26,7 @@ from xmtc.core.propensity import Propensity
 from xmtc.core.ranking import Ranking
 from xmtc.core.search_space import Tunable
 from xmtc.core.storage import FolderReader, Manifest, write_folder
+from xmtc.core.stored_arrays import check_array
 from xmtc.core.texts import Texts
 from xmtc.core.updatable import UpdatableDetails
 from xmtc.features.boosting import BoosterConfig, Trees
@@ -45,8 +46,8 @@ _TREES = "trees.txt"
 class NameConfig(Settings):
     """How names are found."""
 
-    language: str = Field(
-        "english", description="of names and texts, whose word endings are cut; none matches words as they are"
+    analyzer: str = Field(
+        "stem:en", description="what words of names and texts are compared by: words, stem:<language>, lemma:<language>"
     )
     gap: Annotated[int, Tunable(0, 10)] = Field(
         4, ge=-1, le=100, description="other words that may stand between those of a name; -1: names are found whole"
@@ -75,7 +76,7 @@ class MatchConfig(Settings):
 class MatchDetails(UpdatableDetails):
     """What a match model stores beside settings and arrays."""
 
-    language: str  # whose stems are matched; none where there was no stemmer
+    analyzer: str  # that names are matched by; plain words where there was no stemmer
     n_counted: int = 0  # training documents in which names were counted
 
 
@@ -164,12 +165,14 @@ class MatchModel(DisplayedModel):
         """Rebuild a model from its folder; the index stays on disk, mapped into memory."""
         manifest, config, labels = reader.open(MatchConfig, MatchDetails)
         usage = reader.arrays("usage")
-        index = Index.from_arrays(reader.arrays("index"), manifest.details.language)
-        if len(usage["found"]) != len(labels) or index.names.owners.max(initial=-1) >= len(labels):
-            raise ModelError(f"{reader.folder} does not fit together: its index is of other labels; copy it again")
-        vectors = LabelVectors.load(reader, config.semantic, config.encoder) if config.semantic.nearest else None
-        counted = Usage(usage["found"], usage["right"], manifest.details.n_counted)
-        model = cls(manifest, config, labels, index, usage["weights"], counted, reader.text(_TREES), vectors)
+        index = Index.from_arrays(reader.arrays("index"), manifest.details.analyzer, len(labels))
+        found, right = (check_array(usage, name, "int64", length=len(labels)) for name in ("found", "right"))
+        weights = check_array(usage, "weights", "float32", length=len(index.stems))
+        vectors = (
+            LabelVectors.load(reader, config.semantic, config.encoder, len(labels)) if config.semantic.nearest else None
+        )
+        counted = Usage(found, right, manifest.details.n_counted)
+        model = cls(manifest, config, labels, index, weights, counted, reader.text(_TREES), vectors)
         _ = model.trees  # a text that is not LightGBM's is refused now
         return model
 

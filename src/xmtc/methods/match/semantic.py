@@ -18,6 +18,7 @@ from xmtc.core.config import Settings
 from xmtc.core.labels import LabelSet
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader, FolderWriter
+from xmtc.core.stored_arrays import check_array
 from xmtc.core.texts import Texts
 from xmtc.features.label_vectors import named_texts
 from xmtc.features.neighbours import NeighbourStore
@@ -108,13 +109,15 @@ class LabelVectors:
         self.encoder.save(out, "texts")
 
     @classmethod
-    def load(cls, reader: FolderReader, config: SemanticConfig, encoder: EncoderConfig) -> LabelVectors:
-        """Rebuild what `save` wrote; the vectors stay on disk."""
+    def load(cls, reader: FolderReader, config: SemanticConfig, encoder: EncoderConfig, n_entries: int) -> LabelVectors:
+        """Rebuild what `save` wrote; the vectors stay on disk. n_entries: labels and concepts of the model."""
         from xmtc.neural.embed import FrozenEncoder
 
-        store = NeighbourStore.from_arrays(reader.arrays(f"{_PREFIX}_store"))
-        entries = reader.arrays(_PREFIX)["entries"]
-        return cls(FrozenEncoder.restore(reader, "texts", encoder), store, entries, config)
+        read = FrozenEncoder.restore(reader, "texts", encoder)
+        store = NeighbourStore.from_arrays(reader.arrays(f"{_PREFIX}_store"), read.encoder.width)
+        within = (0, n_entries - 1)
+        entries = check_array(reader.arrays(_PREFIX), "entries", "int32", length=len(store), within=within)
+        return cls(read, store, entries, config)
 
 
 def _split(texts: Texts, config: SemanticConfig) -> tuple[Texts, NDArray[np.int64]]:

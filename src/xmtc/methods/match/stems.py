@@ -1,7 +1,7 @@
-"""Stems: texts → numbers of word stems. The only module that knows the stemmer.
+"""Stems: texts → numbers of word stems.
 
-Words are those of `xmtc.features.words`, lower-cased; PyStemmer (Snowball) cuts their endings, so that "imports" and
-"importing" match "import". Without a language, words stay as they are. Knows no labels.
+Words are those of `xmtc.features.words`, lower-cased; an analyzer cuts their endings, so that "imports" and "importing"
+match "import". Knows no labels.
 """
 
 from __future__ import annotations
@@ -15,45 +15,33 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from xmtc.core.errors import ConfigError, ModelError, nearest
+from xmtc.core.errors import ConfigError
 from xmtc.core.progress import Progress
 from xmtc.core.texts import Texts
+from xmtc.features.analysis import analyzer, check_spec
 from xmtc.features.words import split_words
 
-NO_STEMS = "none"  # the language of plain words
+WORDS = "words"  # the analyzer that leaves words as they are
 UNKNOWN = -1  # the number of a stem that no name has
 _REMEMBERED = 1 << 20  # words whose stems are kept in memory
+_PACKAGES = {"stem": ("Stemmer", "PyStemmer"), "lemma": ("simplemma", "simplemma")}  # module, and package
 _INSTALL = "pip install 'xmtc[languages]'"
 
 
 Read: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int64]]"  # stems of texts, and where each text's begin
 
 
-def choose_language(language: str, progress: Progress) -> str:
-    """Return the language to stem by: the one asked for, or none where PyStemmer is not installed."""
-    if language == NO_STEMS:
-        return language
-    if find_spec("Stemmer") is None:
-        progress.say(f"words are matched as they are, not by stems: PyStemmer is not installed ({_INSTALL})")
-        return NO_STEMS
-    import Stemmer
-
-    known = [NO_STEMS, *Stemmer.algorithms()]
-    if language not in known:
-        raise ConfigError(f"language: no stemmer for {language!r}.{nearest(language, known) or f' Known: {known}.'}")
-    return language
-
-
-def open_stemmer(language: str) -> Callable[[list[str]], list[str]]:
-    """Return a function from lower-case words to their stems."""
-    if language == NO_STEMS:
-        return lambda words: words
-    if find_spec("Stemmer") is None:
-        raise ModelError(f"this model matches {language} word stems; install the stemmer with: {_INSTALL}")
-    import Stemmer
-
-    stem: Callable[[list[str]], list[str]] = Stemmer.Stemmer(language).stemWords
-    return stem
+def choose_analyzer(spec: str, progress: Progress) -> str:
+    """Return the analyzer to match by: the one asked for, or plain words where its package is not installed."""
+    spec = check_spec(spec)
+    kind = spec.partition(":")[0]
+    if kind == "chars":
+        raise ConfigError("names.analyzer: names are matched by words, stems or lemmas, such as stem:en, not by chars")
+    module, package = _PACKAGES.get(kind, ("", ""))
+    if not module or find_spec(module) is not None:
+        return spec
+    progress.say(f"words are matched as they are, not by {kind}s: {package} is not installed ({_INSTALL})")
+    return WORDS
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +49,7 @@ class Stems:
     """The stems that names are made of, numbered; stem i is `vocabulary[i]`."""
 
     vocabulary: Texts
-    language: str
+    analyzer: str
 
     def __len__(self) -> int:
         return len(self.vocabulary)
@@ -89,8 +77,8 @@ class Stems:
             return [own[word] for word in words]  # another thread may clear what is known
 
     @cached_property
-    def _stem(self) -> Callable[[list[str]], list[str]]:
-        return open_stemmer(self.language)
+    def _stem(self) -> Callable[[Sequence[str]], list[str]]:
+        return analyzer(self.analyzer).terms
 
     @cached_property
     def _number_of(self) -> dict[str, int]:

@@ -59,7 +59,7 @@ def add_labels(model: MatchModel, concepts: Sequence[Concept], progress: Progres
 def _reindex(model: MatchModel, labels: LabelSet) -> MatchModel:
     """The model over other labels; words weigh, and labels were used, as before."""
     old = model.index.stems.vocabulary
-    index = Index.build(labels, model.manifest.details.language, model.manifest.details.retired)
+    index = Index.build(labels, model.manifest.details.analyzer, model.manifest.details.retired)
     weight_of = dict(zip(old, model.weights.tolist(), strict=True))
     rarest = float(model.weights.max(initial=0))  # of stems that no name had, and so were not counted
     weights = np.array([weight_of.get(stem, rarest) for stem in index.stems.vocabulary], dtype=np.float32)
