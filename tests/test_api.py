@@ -35,7 +35,7 @@ def test_a_report_is_a_mapping(on_texts, corpus):
     assert report["P@1"] == dict(report)["P@1"] == report.get("P@1")
     assert "P@1" in report
     assert "P@2" not in report
-    assert len(report) == len(list(report)) == 30
+    assert len(report) == len(list(report)) == 35
     with pytest.raises(KeyError, match=r"no metric 'P@2'\. Did you mean"):
         report["P@2"]
 

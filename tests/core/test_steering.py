@@ -183,8 +183,8 @@ def test_limits_keep_what_reaches_them_in_order(calibrated: CalibratedModel) -> 
 
 
 def test_asking_for_more_labels_than_there_are(calibrated: CalibratedModel) -> None:
-    assert suggest(calibrated, ["0"], 10**12).labels.shape == (1, N_LABELS)
-    assert suggest(calibrated, ["0"], 10**12, exclude=["000"]).labels.shape == (1, N_LABELS)
+    assert suggest(calibrated, ["0"], 10**7).labels.shape == (1, N_LABELS)
+    assert suggest(calibrated, ["0"], 10**7, exclude=["000"]).labels.shape == (1, N_LABELS)
 
 
 @pytest.mark.parametrize(

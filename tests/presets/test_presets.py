@@ -134,9 +134,8 @@ def test_names_teach_where_they_rank_dev_better(words: str, expected: bool) -> N
     train, dev = named(words, 0)
     heard = Heard()
     model = xmtc.train(train, preset="balanced", dev=dev, progress=heard)
-    taught = {
-        member.manifest.method: member.manifest.config["train"]["names"] for member in uncalibrated(model).members
-    }
+    members = {member.manifest.method: member.manifest.config for member in uncalibrated(model).members}
+    taught = {name: members[name]["train"]["names"] for name in ("linear", "knn")}
     assert taught == {"linear": expected, "knn": expected}
     assert sum("with names of labels as documents" in fact for fact in heard.facts) == 2
 
@@ -157,7 +156,7 @@ def test_best_interrupted_anywhere_resumes_to_the_same_bytes(
     with pytest.raises(KeyboardInterrupt):
         xmtc.train(TRAIN, preset="best", out=out, progress=Interrupted(stage, times))
     assert not out.exists()
-    with pytest.raises(ConfigError, match="another preset, seed or corpus"):
+    with pytest.raises(ConfigError, match="another preset, language, seed or corpus"):
         xmtc.train(TRAIN, preset="best", out=out, seed=1, resume=True)
     heard = Heard()
     xmtc.train(TRAIN, preset="best", out=out, resume=True, progress=heard)

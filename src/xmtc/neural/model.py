@@ -126,7 +126,8 @@ def restore_network(
             # whole numbers follow from the labels' clusters, which were checked
             if not own.is_floating_point() and not torch.equal(given.to(own.dtype).view_as(own), own):
                 raise ValueError(f"{key} holds other clusters than the labels have")
-            weights[key] = given.to(own.dtype).view_as(own)  # itself, where the types are the same
+            if given.dtype != own.dtype or given.shape != own.shape:
+                weights[key] = given.to(own.dtype).view_as(own)
         network.load_state_dict(weights, assign=True)  # mapped: processes that serve the same folder share their pages
     except (SafetensorError, ValueError, RuntimeError, KeyError, TypeError, OSError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

@@ -76,17 +76,24 @@ def tag_shards(request: Request, shards: Sequence[Shard], output: str, engine: E
     # the largest first, so that no worker is left alone with one at the end
     tasks = sorted(left, key=lambda shard: (-os.path.getsize(shard.source), shard))
     told: set[str] = set()
-    for _, (n_documents, raised) in engine.run(_tag_shard, [(request, shard) for shard in tasks]):
+    wrong: list[str] = []
+    for _, (n_documents, raised, mistake) in engine.run(_tag_shard, [(request, shard) for shard in tasks]):
         done += n_documents
         progress.step(done, 0)
+        if mistake is not None:
+            wrong.append(mistake)
         for warning in raised:
             if warning.category.__name__ not in told:  # one of each kind: a thousand files may have a thousand
                 told.add(warning.category.__name__)
                 warnings.warn(warning.text, warning.category, stacklevel=2)
     seconds = time.monotonic() - started
     progress.say(
-        f"{done:,} documents of {len(left):,} files in {seconds:,.1f} s: {done / max(seconds, 1e-9):,.0f} documents/s"
+        f"{done:,} documents of {len(left) - len(wrong):,} files in {seconds:,.1f} s: "
+        f"{done / max(seconds, 1e-9):,.0f} documents/s"
     )
+    if wrong:
+        more = f" ({len(wrong) - 1:,} more files are wrong; the others are tagged)" if len(wrong) > 1 else ""
+        raise DataError(f"{min(wrong)}{more}")
 
 
 class _Raised(NamedTuple):
@@ -96,17 +103,22 @@ class _Raised(NamedTuple):
     text: str
 
 
-def _tag_shard(task: tuple[Request, Shard]) -> tuple[int, list[_Raised]]:
-    """Tag one file, in whichever process; return the number of documents, and our warnings."""
+def _tag_shard(task: tuple[Request, Shard]) -> tuple[int, list[_Raised], str | None]:
+    """Tag one file, in any process; return the number of documents, our warnings, and what is wrong with the file."""
     request, shard = task
     Path(shard.output).parent.mkdir(parents=True, exist_ok=True)
+    n_documents, mistake = 0, None
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always", UserWarning)
-        n_documents = _open(request).tag(shard.source, shard.output, lambda done: None)
+        tagger = _open(request)
+        try:
+            n_documents = tagger.tag(shard.source, shard.output, lambda done: None)
+        except DataError as error:  # one wrong file must not stop the others
+            mistake = str(error)
     ours = [
         _Raised(each.category, str(each.message)) for each in raised if each.category.__module__.startswith("xmtc.")
     ]
-    return n_documents, ours
+    return n_documents, ours, mistake
 
 
 @lru_cache(maxsize=1)
