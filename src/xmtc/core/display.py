@@ -6,6 +6,7 @@ line; `print` and notebooks add the tables. Knows no class that is displayed.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -43,12 +44,12 @@ class Grid:
         return f"<table>{row(head, 'th')}{''.join(row(cells, 'td') for cells in rows)}</table>"
 
 
-class Displayed:
+class Displayed(ABC):
     """Gives `repr`, `str` and notebook output; dataclasses that derive from it need `repr=False`."""
 
+    @abstractmethod
     def display_line(self) -> str:
         """Return what the object holds, in one line of a few hundred characters at most."""
-        raise NotImplementedError
 
     def display_grids(self) -> Sequence[Grid]:
         """Return the tables that `print` and notebooks show; none by default."""

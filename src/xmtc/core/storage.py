@@ -283,7 +283,7 @@ def check_target(folder: str | Path, *, overwrite: bool = False) -> None:
 class FolderReader:
     """Reads the files of a model folder after checking every one against the manifest.
 
-    Checksums find damage, not malice: whoever made the folder made them too. What a kernel relies on is checked where
+    Checksums find damage, not malice: the maker of a folder makes them too. What a kernel relies on is checked where
     it is read, by `check_array`.
     """
 

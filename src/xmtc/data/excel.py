@@ -326,7 +326,7 @@ def _feed(
         zlib.error,
         EOFError,
         OSError,
-        NotImplementedError,
+        NotImplementedError,  # raised by zipfile for a compression that it does not know
         RuntimeError,
     ) as error:
         raise DataError(f"cannot read {path}: {name} is damaged ({error}); save it anew as .xlsx or .csv") from None

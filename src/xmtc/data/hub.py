@@ -158,7 +158,7 @@ def _look_up(source: str, name: str) -> Repository:
     except Exception as error:  # the hub's client raises many kinds for "not there" and "not reachable"
         try:
             folder = Path(hub.snapshot_download(name, repo_type="dataset", local_files_only=True, allow_patterns=[]))
-        except Exception:
+        except Exception:  # not in the cache: the first error says why the hub did not help
             raise _refusal(source, name, error) from None
         files = [file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()]
         return Repository(source, name, files, folder)

@@ -41,7 +41,7 @@ _BATCH = 1000  # words whose vectors are asked for at once
 class WordsConfig(Settings):
     """Which words are read, and what they look like at first."""
 
-    size: int = Field(80_000, ge=1, le=10_000_000, description="most frequent words of train that are told apart")
+    size: int = Field(80_000, ge=1, le=10_000_000, description="most frequent words of train that have a vector each")
     max_words: int = Field(300, ge=1, le=1_000_000, description="words of a text that are read")
     vectors: str = Field(
         "random",

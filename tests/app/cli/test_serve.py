@@ -131,7 +131,7 @@ def test_workers_share_the_model_s_pages(server: Served, live: Path, tmp_path: P
     if not Path("/proc/self/smaps").is_file():
         pytest.skip("only Linux tells which pages are shared")
     with served(tmp_path / "stderr", live, "--host", "0.0.0.0", "--queue", 64) as second:
-        assert "warning: whoever reaches 0.0.0.0 may use this server; set a token" in second.log
+        assert "warning: anyone who reaches 0.0.0.0 may use it; set a token" in second.log
         assert post(second, LIGHT).json() == post(server, LIGHT).json()
         for process in (server.process, second.process):
             shared, own = mapped(process.pid, live)

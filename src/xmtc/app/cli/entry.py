@@ -45,7 +45,7 @@ def _run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         _tell("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:  # whoever read our output, `head` say, has seen enough
+    except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
         _drop_stdout()
         return 0
     except XmtcError as error:

@@ -88,7 +88,7 @@ def serve(
             address, port, *_ = listener.getsockname()
             local = _is_local(address)
             if token is None and not local:
-                _say(f"warning: whoever reaches {host} may use this server; set a token with --token-file or ${_TOKEN}")
+                _say(f"warning: anyone who reaches {host} may use it; set a token with --token-file or ${_TOKEN}")
             settings = ServerSettings(
                 folders=folders,
                 token=token,
