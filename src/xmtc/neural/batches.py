@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +17,9 @@ from xmtc.neural.padding import order_batches as order_batches  # the order of t
 from xmtc.neural.padding import pad_documents
 from xmtc.neural.tokenizer import TokenLayout
 
+if TYPE_CHECKING:
+    from xmtc.neural.lower import LowerStates
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -27,13 +30,15 @@ class Batch:
     rows: Tensor  # (B,) numbers of the documents
     positives: Tensor  # labels of all documents, one after another
     starts: Tensor  # (B + 1,)
+    lower: Tensor | None = field(default=None, kw_only=True)  # (B, T, d) states after the frozen layers, if stored
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def to(self, device: torch.device) -> Self:
         """Return the batch on a device."""
-        return type(self)(*(value.to(device, non_blocking=True) for value in vars(self).values()))
+        there = {name: value for name, value in vars(self).items() if value is not None}
+        return type(self)(**{name: value.to(device, non_blocking=True) for name, value in there.items()})
 
     def dense_targets(self, n_labels: int) -> Tensor:
         """(B, n_labels) of zeros and ones; for small label sets only."""
@@ -56,6 +61,7 @@ class Inputs:
 
     tokens: Tokens
     layout: TokenLayout
+    lower: LowerStates | None = field(default=None, kw_only=True)
 
     def collate(self, rows: Sequence[int] | NDArray[np.integer], Y: sp.csr_matrix | None = None) -> Batch:
         """Pad the documents of `rows` and gather their labels, if there are any to learn from."""
@@ -67,8 +73,9 @@ class Inputs:
         starts = np.cumsum([0, *(len(found) for found in labels)])
         positives = np.concatenate([*labels, np.empty(0, np.int64)])
         parts = [torch.from_numpy(part) for part in (ids, mask, rows, positives, starts)]
+        lower = None if self.lower is None else self.lower.pad(rows, mask)
         if self.layout.window is None:
-            return Batch(*parts)
+            return Batch(*parts, lower=lower)
         from xmtc.neural.window_pool import WindowedBatch
 
-        return WindowedBatch(*[*parts, torch.from_numpy(window_starts)])
+        return WindowedBatch(*[*parts, torch.from_numpy(window_starts)], lower=lower)

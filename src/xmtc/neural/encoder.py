@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from pydantic import TypeAdapter
@@ -26,6 +26,9 @@ from xmtc.neural.encoder_config import PooledEncoderConfig as PooledEncoderConfi
 from xmtc.neural.resolve import resolve
 from xmtc.neural.tokenizer import Tokenizer as Tokenizer
 from xmtc.neural.tokenizer import TokenLayout as TokenLayout  # what an encoder comes with
+
+if TYPE_CHECKING:
+    from xmtc.neural.lower import Halves
 
 _MOST_LAYERS = 1000  # of an encoder in a model folder
 
@@ -53,9 +56,17 @@ class Encoder(nn.Module):
         self.width = int(network.config.hidden_size)
         self.n_layers = int(network.config.num_hidden_layers)
         self.n_heads = int(getattr(network.config, "num_attention_heads", 12))  # twelve, where the family does not say
+        self.halves: Halves | None = None  # the frozen layers and those above, where their states are stored
 
-    def forward(self, ids: Tensor, mask: Tensor) -> Encoded:
-        """Encode padded ids (B, T); mask (B, T) is true at real tokens."""
+    def forward(self, ids: Tensor, mask: Tensor, lower: Tensor | None = None) -> Encoded:
+        """Encode padded ids (B, T); mask (B, T) is true at real tokens.
+
+        lower: stored states (B, T, d) after the frozen layers. Only the layers above run then, and the states that are
+        returned begin with these.
+        """
+        if lower is not None:
+            assert self.halves is not None  # states are stored by a divided network
+            return self.halves.read_above(lower, ids, mask)
         given: dict[str, Tensor] = {"input_ids": ids, "attention_mask": mask.long()}
         layout = self.layout
         cls = mask.shape[1] - 1 - mask.flip(1).int().argmax(1) if layout.cls_last else mask.int().argmax(1)

@@ -35,6 +35,7 @@ from xmtc.neural.trainer import Score, TrainConfig, TrainingData, fit
 if TYPE_CHECKING:
     from xmtc.core.outlined import Pace
     from xmtc.neural.plateau import Plateau
+    from xmtc.neural.pooling import Pool
 
 
 class NeuralConfig(Settings):
@@ -91,19 +92,29 @@ class Prepared(Generic[C]):
         choose: bool = True,
         on_epoch: Callable[[int], None] | None = None,
         plateau: Plateau | None = None,
+        reads: Pool | None = None,
     ) -> list[Epoch]:
         """Train a network on these documents, as `trainer.fit` does; `choose` keeps the epoch that ranks dev best.
 
-        Without dev documents the last epoch is kept.
+        Without dev documents the last epoch is kept. reads: the only states of the encoder that the network reads; then
+        those of frozen layers are computed once. None: it may read any.
 
         A step may leave parameters out: encoders bring a pooler or layers that no text's vector needs.
         """
+        data, dev = self.data, self.dev if choose and len(self.held) else None
+        n_frozen = self.config.encoder.freeze_layers
+        if n_frozen and reads is not None and self.config.encoder.dropout == 0:
+            from xmtc.neural.lower import keep_lower_states
+
+            given = [data.inputs] if dev is None else [data.inputs, dev[0]]
+            kept = keep_lower_states(self.encoder, n_frozen, given, reads, self.progress)
+            data, dev = TrainingData(kept[0], data.Y), None if dev is None else (kept[1], dev[1])
         return fit(
             network,
             groups,
-            self.data,
+            data,
             config or self.config.train,
-            dev=self.dev if choose and len(self.held) else None,
+            dev=dev,
             seed=self.manifest.seed,
             partial=partial,
             identity=identity_of(self.manifest),

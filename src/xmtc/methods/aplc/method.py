@@ -127,7 +127,7 @@ class AplcNetwork(Network):
 
     def _hidden(self, batch: Batch) -> Tensor:
         """(B, d_h): the hidden layer's view of the texts (sections 3.1 and 3.2)."""
-        text = pool_text(self.encoder(batch.ids, batch.mask), self.pool.parts)
+        text = pool_text(self.encoder(batch.ids, batch.mask, batch.lower), self.pool.parts)
         if self.windows is not None:
             text = self.windows(text, batch)
         hidden: Tensor = self.dropout(self.hidden(text).tanh())
@@ -159,7 +159,7 @@ class AplcMethod(Method[AplcConfig]):
         if config.head.initial_bias == "prior":
             network.head.set_prior(ready.data.Y)
         warn_if_alike(ready.encoder, ready.data.inputs, network.pool.parts, progress)
-        curve = ready.fit(network, groups(network, config), partial)
+        curve = ready.fit(network, groups(network, config), partial, reads=network.pool)
         manifest = ready.describe(AplcDetails, bands=sizes, curve=curve)
         return NeuralModel(manifest, ready.labels, network, ready.tokenizer)
 

@@ -200,7 +200,7 @@ class LightxmlNetwork(Network):
 
     def _text(self, encoder: Encoder, batch: Batch) -> Tensor:
         """(B, width): e of the paper, [CLS] of the last five layers, or what `encoder.pool` says."""
-        encoded = encoder(batch.ids, batch.mask)
+        encoded = encoder(batch.ids, batch.mask, batch.lower)
         if self.reference:
             encoded = encoded._replace(cls=batch.mask.int().argmax(1))
         text = pool_text(encoded, self.pool.parts)
@@ -248,7 +248,8 @@ class LightxmlMethod(Method[LightxmlConfig]):
         if large and config.head.negatives != "dynamic":
             curve = _fit_in_stages(network, ready, config, partial)
         else:
-            curve = ready.fit(network, groups(network, config), None if partial is None else partial / "all")
+            folder = None if partial is None else partial / "all"
+            curve = ready.fit(network, groups(network, config), folder, reads=network.pool)
         n_clusters = None if partition is None else partition.n_clusters
         manifest = ready.describe(LightxmlDetails, clusters=n_clusters, curve=curve)
         return NeuralModel(manifest, labels, network, ready.tokenizer)

@@ -41,4 +41,6 @@ class TaughtInputs(Inputs):
             np.concatenate(votes),
             np.cumsum([0, *map(len, entries)]),
         )
-        return TaughtBatch(*vars(plain).values(), *(torch.from_numpy(part) for part in scope))
+        names = ("scope", "scope_weights", "scope_votes", "scope_starts")
+        taught = {name: torch.from_numpy(part) for name, part in zip(names, scope, strict=True)}
+        return TaughtBatch(**vars(plain), **taught)

@@ -39,6 +39,7 @@ from xmtc.neural.encoder import Encoder, Tokenizer
 from xmtc.neural.model import read_encoder, restore_network
 from xmtc.neural.optimizer import Group, group_by_decay
 from xmtc.neural.plan import HeadSize
+from xmtc.neural.pooling import Pool
 from xmtc.neural.prepare import Prepared, prepare
 
 NAME = "treader"
@@ -80,7 +81,9 @@ class TreaderMethod(Method[TreaderConfig]):
         renewal, renewed = None, False
         if teacher is not None and config.neighbours.renew is not None:
             renewal = Renewal(network, ready, teacher, config.neighbours.renew)
-        curve = ready.fit(network, _groups(network, config), partial, on_epoch=renewal, plateau=config.plateau)
+        last = Pool((("mean", -1),), ready.encoder.width) if renewal is None and config.text == "encoder" else None
+        groups = _groups(network, config)
+        curve = ready.fit(network, groups, partial, on_epoch=renewal, plateau=config.plateau, reads=last)
         if renewal is not None:
             teacher, renewed = renewal.finish()
         manifest = ready.describe(TreaderDetails, width=ready.encoder.width, renewed=renewed, curve=curve)

@@ -169,7 +169,7 @@ class TreaderNetwork(Network):
 
     def _read(self, batch: Batch) -> Tensor:
         """(B, bottleneck): O_Interaction."""
-        states, mask = self.encoder(batch.ids, batch.mask).states[-1], batch.mask  # E_x
+        states, mask = self.encoder(batch.ids, batch.mask, batch.lower).states[-1], batch.mask  # E_x
         if self.encoder.layout.pad_left:  # the reader counts places from the first word on
             order = (~mask).int().argsort(dim=1, stable=True)
             states, mask = states.gather(1, order.unsqueeze(2).expand_as(states)), mask.gather(1, order)

@@ -25,8 +25,11 @@ class WordEncoder(Encoder):
         self.layout = WORD_LAYOUT
         self.width, self.n_layers, self.n_heads = width, 0, 0
 
-    def forward(self, ids: Tensor, mask: Tensor) -> Encoded:
-        """Return the vectors of padded word numbers (B, T); the first word stands where others have [CLS]."""
+    def forward(self, ids: Tensor, mask: Tensor, lower: Tensor | None = None) -> Encoded:
+        """Return the vectors of padded word numbers (B, T); the first word stands where others have [CLS].
+
+        There are no layers, so nothing is stored of any: `lower` is None.
+        """
         return Encoded((self.words(ids),), mask, torch.zeros(len(ids), dtype=torch.long, device=ids.device))
 
     def embed_words(self) -> nn.Embedding:

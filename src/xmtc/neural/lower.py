@@ -1,0 +1,193 @@
+"""States of frozen layers, computed once: each training step then runs only the layers above them.
+
+An encoder whose first layers are frozen gives the same states for a document in every epoch. They are stored in half
+precision, and a batch carries those of its documents. Knows no method: which states a network reads is handed in.
+"""
+
+from __future__ import annotations
+
+import copy
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from xmtc.core.cache import cache_folder
+from xmtc.core.progress import SILENT, Progress
+from xmtc.features.tokens import Tokens
+from xmtc.neural.batches import Inputs, order_batches
+from xmtc.neural.encoder import Encoded, Encoder
+from xmtc.neural.pooling import Pool
+
+_TOKENS = 8192  # tokens in a batch, padding included
+_SHARE = 0.25  # of the free memory that the states may take; larger ones are a file
+_DISK = 0.5  # of the free disk space that they may take
+_CLOSE = 1e-3  # largest difference between the states of the divided and of the whole network
+
+In = TypeVar("In", bound=Inputs)
+M = TypeVar("M", bound=nn.Module)
+
+
+@dataclass(frozen=True, eq=False)
+class LowerStates:
+    """The states of many documents' tokens after the frozen layers, one document after another: (tokens, d)."""
+
+    values: NDArray[np.float16]
+    offsets: NDArray[np.int64]
+
+    def pad(self, rows: NDArray[np.integer], mask: NDArray[np.bool_]) -> Tensor:
+        """Return the states of the documents at the places that the mask shows: (rows of the mask, T, d)."""
+        places = np.concatenate([np.arange(self.offsets[row], self.offsets[row + 1]) for row in rows])
+        padded = np.zeros((*mask.shape, self.values.shape[1]), dtype=np.float32)
+        padded[mask] = self.values[places]
+        return torch.from_numpy(padded)
+
+
+class Given(nn.Module):
+    """Takes the place of the embeddings: returns the states it was given, whatever it is asked for."""
+
+    states: Tensor
+
+    def forward(self, *_: Any, **__: Any) -> Tensor:
+        """Return the states."""
+        return self.states
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """An encoder in two parts, which share its weights: the first layers, and the layers above them."""
+
+    below: Encoder
+    above: Encoder
+    given: Given  # what `above` reads
+
+    def read_below(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Return the states after the first layers: (B, T, d)."""
+        return self.below(ids, mask).states[-1]  # type: ignore[no-any-return]
+
+    def read_above(self, states: Tensor, ids: Tensor, mask: Tensor) -> Encoded:
+        """Run the layers above on the states after the first ones."""
+        self.given.states = states
+        return self.above(ids, mask)  # type: ignore[no-any-return]
+
+
+def keep_lower_states(
+    encoder: Encoder, n_layers: int, inputs: Sequence[In], reads: Pool, progress: Progress = SILENT
+) -> list[In]:
+    """Return the inputs with the states after the first `n_layers` layers, which must be frozen and without dropout.
+
+    The inputs come back as they are where a frozen layer below these states is read, the network cannot be divided, or
+    neither memory nor disk has room.
+    """
+    deepest = min(layer for _, layer in reads.parts)  # the last is −1
+    if encoder.n_layers + 1 + deepest < n_layers:  # states are those of the embeddings, then of each layer
+        return list(inputs)
+    if encoder.halves is None:
+        encoder.halves = divide(encoder, n_layers)
+    sizes = [2 * encoder.width * int(part.tokens.offsets[-1]) for part in inputs]
+    if encoder.halves is None or not _has_room(sum(sizes)):
+        encoder.halves = None
+        return list(inputs)
+    progress.stage(f"reading the {n_layers} frozen layers once")
+    return [replace(part, lower=_read(encoder, encoder.halves, part, progress)) for part in inputs]
+
+
+def divide(encoder: Encoder, n_layers: int) -> Halves | None:
+    """Divide an encoder after its first layers; None if its family does not allow it, by comparing both ways."""
+    names = {name: module for name, module in encoder.named_modules() if name}
+    lists = [name for name, part in names.items() if isinstance(part, nn.ModuleList) and len(part) == encoder.n_layers]
+    words = [name for name, part in names.items() if part is encoder.embed_words()]
+    if len(lists) != 1 or not words:
+        return None
+    layers, path, given = names[lists[0]], lists[0].split("."), Given()
+    assert isinstance(layers, nn.ModuleList)
+    below = _replaced(encoder, path, layers[:n_layers])
+    above = _replaced(encoder, path, layers[n_layers:])
+    above = _replaced(above, words[0].split(".")[:2], given)  # the embeddings, with positions and norm
+    halves = Halves(below, above, given)
+    return halves if _agree(encoder, halves, n_layers) else None
+
+
+def _replaced(module: M, path: Sequence[str], new: nn.Module) -> M:
+    """A copy of a module, with the same weights, in which the part at this path is another one."""
+    twin = copy.copy(module)
+    twin._modules = dict(module._modules)
+    child = module._modules[path[0]]
+    assert child is not None  # the path is one of the module's own
+    twin._modules[path[0]] = new if len(path) == 1 else _replaced(child, path[1:], new)
+    return twin
+
+
+@torch.no_grad()
+def _agree(encoder: Encoder, halves: Halves, n_layers: int) -> bool:
+    """Whether both parts, one after the other, give what the whole network gives, padding included."""
+    weight = encoder.embed_words().weight
+    ids = torch.arange(10, device=weight.device).reshape(2, 5) % weight.shape[0]
+    mask = torch.ones_like(ids, dtype=torch.bool)
+    mask[1, slice(0, 2) if encoder.layout.pad_left else slice(3, 5)] = False
+    was_training = encoder.training
+    encoder.eval()
+    try:
+        whole = encoder(ids, mask).states[n_layers:]
+        divided = halves.read_above(halves.read_below(ids, mask), ids, mask).states
+        return len(whole) == len(divided) and all(
+            one.shape == other.shape and bool((one - other)[mask].abs().max() < _CLOSE)
+            for one, other in zip(whole, divided, strict=True)
+        )
+    except (RuntimeError, TypeError, ValueError, IndexError, AttributeError):  # a family built in another way
+        return False
+    finally:
+        encoder.train(was_training)
+
+
+def _has_room(n_bytes: int) -> bool:
+    return n_bytes < _SHARE * _free_memory() or n_bytes < _DISK * _free_disk()
+
+
+def _free_memory() -> int:
+    import psutil  # type: ignore[import-untyped]  # accelerate brings it
+
+    return int(psutil.virtual_memory().available)
+
+
+def _free_disk() -> int:
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    return shutil.disk_usage(cache_folder()).free
+
+
+@torch.inference_mode()
+def _read(encoder: Encoder, halves: Halves, inputs: Inputs, progress: Progress) -> LowerStates:
+    """Run the frozen layers on all documents, those of like length together."""
+    tokens: Tokens = inputs.tokens
+    values = _room((int(tokens.offsets[-1]), encoder.width))
+    device = encoder.embed_words().weight.device
+    was_training, done = encoder.training, 0
+    encoder.eval()
+    try:
+        for rows in order_batches(tokens.lengths, 256, 0, 0, shuffle=False):
+            part = max(1, _TOKENS // max(1, int(tokens.lengths[rows].max())))
+            for start in range(0, len(rows), part):
+                some = rows[start : start + part]
+                batch = inputs.collate(some).to(device)
+                states = halves.read_below(batch.ids, batch.mask)[batch.mask]
+                places = np.concatenate([np.arange(tokens.offsets[row], tokens.offsets[row + 1]) for row in some])
+                values[places] = states.half().cpu().numpy()
+                done += len(some)
+                progress.step(done, len(tokens))
+    finally:
+        encoder.train(was_training)
+    return LowerStates(values, tokens.offsets)
+
+
+def _room(shape: tuple[int, int]) -> NDArray[np.float16]:
+    """An array in memory or, if it is large, in a file without a name, which is gone with the process."""
+    if 2 * shape[0] * shape[1] < _SHARE * _free_memory() or not shape[0]:
+        return np.empty(shape, dtype=np.float16)
+    with tempfile.TemporaryFile(dir=cache_folder()) as file:
+        return np.asarray(np.memmap(file, dtype=np.float16, mode="w+", shape=shape))
