@@ -14,13 +14,15 @@ import xmtc
 from tests.methods.ensemble.test_learned import documents
 from tests.tiny import build_tiny
 from xmtc import api
+from xmtc.catalogue import read_settings
 from xmtc.core.calibration import calibration_of, uncalibrated
 from xmtc.core.errors import ConfigError, DataError
 from xmtc.core.labels import Concept
-from xmtc.core.outlined import Pace
+from xmtc.core.outlined import Pace, Timed
 from xmtc.core.progress import Progress
 from xmtc.presets import PresetRun
-from xmtc.presets.members import ENCODERS, held_out_fraction, tokens_to_read
+from xmtc.presets.members import ENCODERS, Member, fine_tuned, held_out_fraction, tokens_to_read
+from xmtc.presets.names import with_names
 from xmtc.presets.plan import make_plan, next_encoder
 
 pytest.importorskip("lightgbm")
@@ -68,7 +70,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("torch", reason="encoders need torch")
     folder = tmp_path_factory.mktemp("encoders")
     for name in ENCODERS[:2]:
-        build_tiny("bert", folder / name, list(TRAIN.texts or ()))
+        build_tiny("bert", folder / name, list(TRAIN.texts or ()), layers=7)  # more than presets freeze
     return folder
 
 
@@ -299,3 +301,33 @@ def test_measuring_consumes_no_random_state(encoders: Path) -> None:
     before = torch.get_rng_state()
     make_plan("best", TRAIN, 3600)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_reading_frozen_layers_is_measured_and_planned_for(encoders: Path) -> None:
+    _, settings = read_settings("lightxml", fine_tuned("minilm", TRAIN, 2).config)
+    assert isinstance(settings, Timed)
+    measured = settings.measure_pace(TRAIN)
+    assert measured.once > 0
+    slow = replace(PACES["minilm"], once=1.0)
+    planned = next_encoder(documents(1000, 3), {"minilm": slow}, 2000, set())
+    assert planned is not None
+    assert planned.member.config["train"]["time_limit"] * 60 < (planned.seconds or 0) - 1000
+
+
+@pytest.mark.parametrize("linear_uses", [True, False])
+def test_encoders_use_names_where_the_linear_member_does(
+    linear_uses: bool, encoders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decide(member: Member, *_: Any) -> Member:
+        return with_names(member) if linear_uses and member.name == "linear" else member
+
+    monkeypatch.setattr("xmtc.presets.run.decide_names", decide)
+    ids = TRAIN.labels.ids
+    named = replace(TRAIN, labels=TRAIN.labels.described([Concept(id, f"topic {id}") for id in ids[: len(ids) // 3]]))
+    heard = Interrupted("epoch 2 of 2")
+    with pytest.raises(KeyboardInterrupt):
+        xmtc.train(named, preset="best", out=tmp_path / "model", progress=heard)
+    resumed = xmtc.train(named, preset="best", out=tmp_path / "model", resume=True)
+    for member in uncalibrated(resumed).members:
+        expected = linear_uses and member.manifest.method in ("linear", "lightxml")
+        assert member.manifest.config.get("train", {}).get("names", False) == expected, member.manifest.method

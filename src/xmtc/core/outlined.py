@@ -25,6 +25,7 @@ class Pace:
     read: float  # seconds per document, of ranking
     memory: int  # bytes at the peak of training, roughly
     on_gpu: bool
+    once: float = 0.0  # seconds per document, of reading frozen layers before the first step
 
 
 @runtime_checkable

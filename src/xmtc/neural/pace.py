@@ -19,6 +19,7 @@ from xmtc.features.tokens import tokenize
 from xmtc.neural.batches import Batch, Inputs
 from xmtc.neural.encoder import Encoder, EncoderConfig, PooledEncoderConfig, load_encoder
 from xmtc.neural.heads import FlatHead
+from xmtc.neural.lower import keep_lower_states
 from xmtc.neural.optimizer import build_optimizers, group_by_decay
 from xmtc.neural.plan import HeadSize, plan_training
 from xmtc.neural.pooling import pool_text, read_pool
@@ -42,15 +43,18 @@ def measure_pace(encoder_config: EncoderConfig, train: TrainConfig, corpus: Corp
         network = _Network(encoder, encoder_config, n_labels).to(device)
         inputs = Inputs(tokenize(Texts.pack(corpus.texts).take(rows), tokenizer), encoder.layout)
         Y = corpus.Y[rows][:, :n_labels].tocsr()
+        started = time.perf_counter()
+        learnt = inputs
+        if encoder_config.freeze_layers and encoder_config.dropout == 0:
+            (learnt,) = keep_lower_states(encoder, encoder_config.freeze_layers, [inputs], network.pool)
+        once = time.perf_counter() - started
         order = np.argsort(inputs.tokens.lengths, kind="stable")  # batches hold documents of like length
-        batches = [
-            inputs.collate(order[start : start + train.batch_size], Y).to(device)
-            for start in range(0, n, train.batch_size)
-        ]
-        step, read = _time(network, batches)
+        parts = [order[start : start + train.batch_size] for start in range(0, n, train.batch_size)]
+        step = _time_training(network, [learnt.collate(rows, Y).to(device) for rows in parts])
+        read = _time_ranking(network, [inputs.collate(rows).to(device) for rows in parts])
     size = HeadSize(sum(p.numel() for p in network.head.parameters()), 0, 3 * n_labels, "")
     memory = plan_training(encoder, 1, size, inputs.tokens.lengths, train).memory
-    return Pace(step / n, read / n, memory, device.type == "cuda")
+    return Pace(step / n, read / n, memory, device.type == "cuda", once / n)
 
 
 class _Network(nn.Module):
@@ -60,18 +64,17 @@ class _Network(nn.Module):
         super().__init__()
         self.encoder = encoder
         pooled = config if isinstance(config, PooledEncoderConfig) else PooledEncoderConfig()
-        pool = read_pool(pooled, encoder, 5)
-        self.parts = pool.parts
-        self.windows = WindowPool(pool.width, "mean") if pooled.windows > 1 else None
-        self.head = FlatHead(pool.width, n_labels, 0.0)
+        self.pool = read_pool(pooled, encoder, 5)
+        self.windows = WindowPool(self.pool.width, "mean") if pooled.windows > 1 else None
+        self.head = FlatHead(self.pool.width, n_labels, 0.0)
 
     def forward(self, batch: Batch) -> Tensor:
-        text = pool_text(self.encoder(batch.ids, batch.mask), self.parts)
+        text = pool_text(self.encoder(batch.ids, batch.mask, batch.lower), self.pool.parts)
         return text if self.windows is None else self.windows(text, batch)
 
 
-def _time(network: _Network, batches: list[Batch]) -> tuple[float, float]:
-    """Seconds of training on all batches, and of ranking them."""
+def _time_training(network: _Network, batches: list[Batch]) -> float:
+    """Seconds of training on all batches."""
     optimizers = build_optimizers(group_by_decay([network], 1e-6, 0.0))
 
     def learn(batch: Batch) -> float:
@@ -87,9 +90,14 @@ def _time(network: _Network, batches: list[Batch]) -> tuple[float, float]:
     started = time.perf_counter()
     for batch in batches:
         learn(batch)
-    learnt = time.perf_counter()
+    return time.perf_counter() - started
+
+
+@torch.inference_mode()
+def _time_ranking(network: _Network, batches: list[Batch]) -> float:
+    """Seconds of ranking all batches."""
     network.eval()
-    with torch.inference_mode():
-        for batch in batches:
-            network.head.rank(network(batch), 5)[1].sum().item()
-    return learnt - started, time.perf_counter() - learnt
+    started = time.perf_counter()
+    for batch in batches:
+        network.head.rank(network(batch), 5)[1].sum().item()
+    return time.perf_counter() - started

@@ -1,6 +1,7 @@
 """Whether names of labels teach: for each cheap member, two trial models answer it on documents that neither has seen.
 
 A member and a corpus enter; the member leaves, with `train.names` where that ranked the held-out documents better.
+Fine-tuned encoders do as the linear member does: a trial would cost as much as their training.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ def decide_names(
         dev = dev.take(np.arange(_MOST // 4))
     if not len(sample) or not len(dev):
         return member
-    trials = [train(sample.compact(), one) for one in (trial, _with_names(trial))]
+    trials = [train(sample.compact(), one) for one in (trial, with_names(trial))]
     plain, named = (_score(model, dev, tail) for model in trials)
     better = "better" if named > plain else "not better"
     progress.say(f"{member.name} with names of labels as documents: {named:.2f} against {plain:.2f}, {better}")
-    return _with_names(member) if named > plain else member
+    return with_names(member) if named > plain else member
 
 
 def _score(model: Model, unseen: Corpus, tail: float) -> float:
@@ -65,5 +66,11 @@ def _score(model: Model, unseen: Corpus, tail: float) -> float:
     return report["nDCG@5"] + tail * report["PSP@5"]
 
 
-def _with_names(member: Member) -> Member:
-    return replace(member, config={**member.config, "train": {"names": True}})
+def with_names(member: Member) -> Member:
+    """Return the member, taught by names of labels too."""
+    return replace(member, config={**member.config, "train": {**member.config.get("train", {}), "names": True}})
+
+
+def uses_names(member: Member | None) -> bool:
+    """Say whether a member is taught by names of labels."""
+    return member is not None and bool(member.config.get("train", {}).get("names"))

@@ -17,6 +17,7 @@ from xmtc.core.errors import ConfigError, nearest
 from xmtc.core.outlined import Outlined, Pace, Timed
 from xmtc.presets.members import (
     ENCODERS,
+    FINE_TUNED,
     NAMES,
     NEIGHBOURS,
     ONE_TREE,
@@ -131,7 +132,7 @@ def _add_encoders(plan: Plan, corpus: Corpus) -> Plan:
     left_out, paces, found = list(plan.left_out), {}, []
     for encoder in ENCODERS:
         try:
-            _, settings = read_settings("lightxml", fine_tuned(encoder, corpus, EPOCHS).config)
+            _, settings = read_settings(FINE_TUNED, fine_tuned(encoder, corpus, EPOCHS).config)
             if plan.time_limit is None and isinstance(settings, Outlined):
                 settings.outline(corpus)  # raises where there are no weights
             elif isinstance(settings, Timed):
@@ -186,7 +187,7 @@ def next_encoder(corpus: Corpus, paces: Mapping[str, Pace], left: float, done: s
 
 def fine_tuned_name(encoder: str) -> str:
     """Return the name that the member of an encoder has."""
-    return f"lightxml-{encoder}"
+    return f"{FINE_TUNED}-{encoder}"
 
 
 def _fit(encoder: str, corpus: Corpus, pace: Pace, left: float, wanted: float) -> Planned | None:
@@ -194,7 +195,9 @@ def _fit(encoder: str, corpus: Corpus, pace: Pace, left: float, wanted: float) -
     held = held_out_fraction(len(corpus)) * len(corpus)
     scoring = held * pace.read
     epoch = (len(corpus) - held) * pace.train + scoring
-    last = _START + 2 * scoring  # dev is scored after time is up, and again to teach the ensemble
+    # all documents are read first, for the label rows and by the frozen layers; dev is scored after time is up, and
+    # again to teach the ensemble
+    last = _START + len(corpus) * (pace.read + pace.once) + 2 * scoring
     fits = (left - last) / epoch if epoch else 0.0
     if fits < wanted:
         return None

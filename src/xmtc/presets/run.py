@@ -21,8 +21,8 @@ from xmtc.core.model import Model
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.run_folder import partial_folder
 from xmtc.core.storage import hash_groups
-from xmtc.presets.members import Member
-from xmtc.presets.names import COST, decide_names
+from xmtc.presets.members import FINE_TUNED, TREES, Member
+from xmtc.presets.names import COST, decide_names, uses_names, with_names
 from xmtc.presets.plan import Plan, Planned, describe_seconds, make_plan
 
 TAIL = 0.3  # weight of rare labels in teaching: raises PSP@k and costs P@k next to nothing
@@ -146,11 +146,13 @@ class PresetRun:
     ) -> _Trained:
         """Train what fits; the first member always."""
         trained = _Trained(corpus, dev, list(plan.left_out), progress)
+        named = False  # whether names of labels teach the linear member
         for planned in plan.members:
             name = planned.member.name
             known = None if folder is None else folder.finished(name)
             if known is not None and folder is not None:
                 progress.say(f"{name} is finished already")
+                named = named or (name == TREES.name and uses_names(folder.begun(name)))
                 trained.members[name], self.seconds[name] = self.trainers.load(folder.member(name)), known
                 clock.spent += known
                 continue
@@ -163,6 +165,9 @@ class PresetRun:
             affordable = clock.left() - (plan.teaching or 0) > (1 + COST) * (planned.seconds or 0)
             if self.preset != "fast" and begun is None and affordable:
                 member = self._decide_names(member, corpus, dev, progress)
+            if begun is None and named and member.method == FINE_TUNED:
+                member = with_names(member)
+            named = named or (name == TREES.name and uses_names(member))
             progress.say(f"training {name}")
             try:
                 trained.members[name] = self._train(member, corpus, dev, folder, begun is not None, progress)

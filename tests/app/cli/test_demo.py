@@ -61,12 +61,13 @@ def test_quick_is_the_linear_model_alone(folder: Path) -> None:
 
 @pytest.fixture
 def tiny_encoders(docstrings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An encoder of two tiny layers under the names of those that presets ask for."""
+    """An encoder of a few tiny layers under the names of those that presets ask for."""
     pytest.importorskip("torch", reason="encoders need torch")
     monkeypatch.setenv("XMTC_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("XMTC_ENCODERS", str(tmp_path / "encoders"))
     monkeypatch.setattr("xmtc.presets.plan.ENCODERS", ("minilm",))
-    build_tiny("bert", tmp_path / "encoders" / "minilm", list(api.read_corpus(docstrings, "train").texts or ()))
+    texts = list(api.read_corpus(docstrings, "train").texts or ())
+    build_tiny("bert", tmp_path / "encoders" / "minilm", texts, layers=4)
 
 
 def test_the_whole_story_and_again(folder: Path, tiny_encoders: None) -> None:
