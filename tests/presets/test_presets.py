@@ -70,7 +70,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("torch", reason="encoders need torch")
     folder = tmp_path_factory.mktemp("encoders")
     for name in ENCODERS[:2]:
-        build_tiny("bert", folder / name, list(TRAIN.texts or ()), layers=7)  # more than presets freeze
+        build_tiny("bert", folder / name, list(TRAIN.texts or ()), layers=10)  # more than presets freeze
     return folder
 
 

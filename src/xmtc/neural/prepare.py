@@ -7,7 +7,7 @@ method: heads, losses and details are handed in.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -82,6 +82,21 @@ class Prepared(Generic[C]):
         lengths = self.data.inputs.tokens.lengths
         plan_training(self.encoder, n_encoders, head, lengths, self.config.train).announce(self.progress)
 
+    def store_frozen(self, reads: Pool) -> Prepared[C]:
+        """Return this with the states of frozen layers, computed once, where the network needs no others of them.
+
+        reads: all states of the encoder that the network reads. Dropout makes frozen layers differ from step to step:
+        with any, nothing is stored.
+        """
+        config, (dev_inputs, score) = self.config.encoder, self.dev
+        if config.freeze_layers == 0 or config.dropout != 0:
+            return self
+        from xmtc.neural.lower import keep_lower_states
+
+        given = [self.data.inputs, dev_inputs]
+        kept, kept_dev = keep_lower_states(self.encoder, config.freeze_layers, given, reads, self.progress)
+        return replace(self, data=replace(self.data, inputs=kept), dev=(kept_dev, score))
+
     def fit(
         self,
         network: Trainable,
@@ -92,29 +107,19 @@ class Prepared(Generic[C]):
         choose: bool = True,
         on_epoch: Callable[[int], None] | None = None,
         plateau: Plateau | None = None,
-        reads: Pool | None = None,
     ) -> list[Epoch]:
         """Train a network on these documents, as `trainer.fit` does; `choose` keeps the epoch that ranks dev best.
 
-        Without dev documents the last epoch is kept. reads: the only states of the encoder that the network reads; then
-        those of frozen layers are computed once. None: it may read any.
+        Without dev documents the last epoch is kept.
 
         A step may leave parameters out: encoders bring a pooler or layers that no text's vector needs.
         """
-        data, dev = self.data, self.dev if choose and len(self.held) else None
-        n_frozen = self.config.encoder.freeze_layers
-        if n_frozen and reads is not None and self.config.encoder.dropout == 0:
-            from xmtc.neural.lower import keep_lower_states
-
-            given = [data.inputs] if dev is None else [data.inputs, dev[0]]
-            kept = keep_lower_states(self.encoder, n_frozen, given, reads, self.progress)
-            data, dev = TrainingData(kept[0], data.Y), None if dev is None else (kept[1], dev[1])
         return fit(
             network,
             groups,
-            data,
+            self.data,
             config or self.config.train,
-            dev=dev,
+            dev=self.dev if choose and len(self.held) else None,
             seed=self.manifest.seed,
             partial=partial,
             identity=identity_of(self.manifest),

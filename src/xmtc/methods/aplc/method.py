@@ -159,7 +159,7 @@ class AplcMethod(Method[AplcConfig]):
         if config.head.initial_bias == "prior":
             network.head.set_prior(ready.data.Y)
         warn_if_alike(ready.encoder, ready.data.inputs, network.pool.parts, progress)
-        curve = ready.fit(network, groups(network, config), partial, reads=network.pool)
+        curve = ready.store_frozen(network.pool).fit(network, groups(network, config), partial)
         manifest = ready.describe(AplcDetails, bands=sizes, curve=curve)
         return NeuralModel(manifest, ready.labels, network, ready.tokenizer)
 

@@ -241,6 +241,8 @@ class LightxmlMethod(Method[LightxmlConfig]):
         ready.announce_plan(head_size(config, width, labels.n_labels, partition), n_encoders)
         network = LightxmlNetwork(ready.encoder, config, labels.n_labels, partition)
         warn_if_alike(ready.encoder, ready.data.inputs, network.pool.parts, progress)
+        if config.encoder.freeze_layers and config.head.negatives != "static-own":  # whose encoders are two
+            ready = ready.store_frozen(network.pool)
         if config.head.initial_bias == "prior" or config.head.label_init == "documents":
             from xmtc.methods.lightxml.start import start_head
 
@@ -248,8 +250,7 @@ class LightxmlMethod(Method[LightxmlConfig]):
         if large and config.head.negatives != "dynamic":
             curve = _fit_in_stages(network, ready, config, partial)
         else:
-            folder = None if partial is None else partial / "all"
-            curve = ready.fit(network, groups(network, config), folder, reads=network.pool)
+            curve = ready.fit(network, groups(network, config), None if partial is None else partial / "all")
         n_clusters = None if partition is None else partition.n_clusters
         manifest = ready.describe(LightxmlDetails, clusters=n_clusters, curve=curve)
         return NeuralModel(manifest, labels, network, ready.tokenizer)

@@ -81,9 +81,9 @@ class TreaderMethod(Method[TreaderConfig]):
         renewal, renewed = None, False
         if teacher is not None and config.neighbours.renew is not None:
             renewal = Renewal(network, ready, teacher, config.neighbours.renew)
-        last = Pool((("mean", -1),), ready.encoder.width) if renewal is None and config.text == "encoder" else None
-        groups = _groups(network, config)
-        curve = ready.fit(network, groups, partial, on_epoch=renewal, plateau=config.plateau, reads=last)
+        elif config.text == "encoder":
+            ready = ready.store_frozen(Pool((("mean", -1),), ready.encoder.width))
+        curve = ready.fit(network, _groups(network, config), partial, on_epoch=renewal, plateau=config.plateau)
         if renewal is not None:
             teacher, renewed = renewal.finish()
         manifest = ready.describe(TreaderDetails, width=ready.encoder.width, renewed=renewed, curve=curve)
