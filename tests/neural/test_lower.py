@@ -118,7 +118,7 @@ def test_dividing_does_not_change_what_is_saved(folder_of: Folders) -> None:
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
-@pytest.mark.parametrize("method", ["lightxml", "aplc", "treader"])
+@pytest.mark.parametrize("method", ["lightxml", "aplc", "mexml", "treader"])
 def test_training_learns_the_same_with_stored_states(
     method: str, folder_of: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +126,9 @@ def test_training_learns_the_same_with_stored_states(
     corpus = Corpus.from_lists(texts, [[f"l{i % 4}", "all"] for i in range(len(texts))])
     encoder = {"name": str(folder_of("bert")), "freeze_layers": 2, "dropout": 0.0, "max_length": 12, "pool": "cls+mean"}
     config: dict[str, Any] = {"encoder": encoder, "train": {"epochs": 3, "batch_size": 4, "dev_fraction": 0.2}}
+    if method == "mexml":
+        config |= {"experts": ["A-2", "D-last"]}
+        encoder["pool"] = "mean"
     if method == "treader":
         config |= {"text": "encoder", "reader": {"heads": 2}}
         del encoder["pool"]

@@ -45,7 +45,7 @@ from xmtc.neural.label_start import log_prior
 from xmtc.neural.model import NeuralModel, read_encoder, read_partition, restore_network
 from xmtc.neural.network import Network
 from xmtc.neural.optimizer import Group, group_by_decay
-from xmtc.neural.pooling import Pool, read_pool
+from xmtc.neural.pooling import Kind, Pool, read_pool
 from xmtc.neural.prepare import NeuralConfig, prepare
 from xmtc.neural.spread import warn_if_alike
 
@@ -168,7 +168,8 @@ class MexmlNetwork(Network):
         constant = 0.0 if isinstance(head.initial_bias, str) else head.initial_bias
         self.experts = nn.ModuleList()
         for name in config.experts:
-            kind, layers = locate_expert(name, encoder.n_layers)
+            kind, found = locate_expert(name, encoder.n_layers)
+            layers = [layer - encoder.n_layers - 1 for layer in found]  # from the last, −1: the first may be left out
             self.experts.append(
                 DocumentExpert(width, n_labels, pool.at(layers), head.dropout, constant)
                 if kind == "D"
@@ -184,6 +185,13 @@ class MexmlNetwork(Network):
         """The experts that attend to words."""
         return [expert for expert in self.experts if isinstance(expert, LabelAttention)]
 
+    @property
+    def reads(self) -> Pool:
+        """All states of the encoder that experts and shortlist read."""
+        parts = [part for expert in self.experts if isinstance(expert, DocumentExpert) for part in expert.parts]
+        attended: list[tuple[Kind, int]] = [("mean", expert.layer) for expert in self.attention]
+        return Pool((*_pool(self.encoder, self.config).parts, *parts, *attended), 0)
+
     @torch.no_grad()
     def set_prior(self, Y: sp.csr_matrix, partition: Partition | None) -> None:
         """Let every expert, and the shortlist, start at the labels' shares of the training documents."""
@@ -198,7 +206,7 @@ class MexmlNetwork(Network):
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Σ over documents of Eq. 10, and of the shortlist's own loss where there is one; the number of documents."""
-        encoded = self.encoder(batch.ids, batch.mask)
+        encoded = self.encoder(batch.ids, batch.mask, batch.lower)
         settings, labels, recall = self.config.loss, None, None
         if self.shortlist is None:
             rows, columns = batch.document_of_positive(), batch.positives
@@ -221,7 +229,7 @@ class MexmlNetwork(Network):
 
     def rank(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
         """The k best labels by the mean of the experts' probabilities; −1 where the shortlist holds fewer."""
-        encoded = self.encoder(batch.ids, batch.mask)
+        encoded = self.encoder(batch.ids, batch.mask, batch.lower)
         labels = None if self.shortlist is None else self.shortlist(encoded)
         scores = torch.stack([z.sigmoid() for z in self._logits(encoded, labels)]).mean(0)
         if labels is not None:
@@ -231,7 +239,7 @@ class MexmlNetwork(Network):
 
     def score(self, batch: Batch, label: int) -> Tensor:
         """(B,) what an explanation without attention follows: the logarithm of the label's score."""
-        encoded = self.encoder(batch.ids, batch.mask)
+        encoded = self.encoder(batch.ids, batch.mask, batch.lower)
         logits = self._logits(encoded, torch.full((len(batch), 1), label, device=batch.ids.device))
         return torch.cat([F.logsigmoid(z) for z in logits], dim=1).logsumexp(1) - math.log(len(logits))
 
@@ -239,12 +247,12 @@ class MexmlNetwork(Network):
         """(B, T): how much a label attends to each token, averaged over the attention experts; None without any."""
         if not self.attention:
             return None
-        encoded = self.encoder(batch.ids, batch.mask)
+        encoded = self.encoder(batch.ids, batch.mask, batch.lower)
         return torch.stack([expert.weights(encoded, label) for expert in self.attention]).mean(0)
 
     def disagree(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Σ over positives of the KL between experts, averaged over pairs (Fig. 2b), and the number of positives."""
-        logits = self._logits(self.encoder(batch.ids, batch.mask), None)
+        logits = self._logits(self.encoder(batch.ids, batch.mask, batch.lower), None)
         each = [z[batch.document_of_positive(), batch.positives] for z in logits]
         pairs = [divergence(one, two) for one, two in combinations(each, 2)]
         return torch.stack(pairs).mean(0).sum(), torch.tensor(float(len(batch.positives)))
@@ -295,6 +303,7 @@ class MexmlMethod(Method[MexmlConfig]):
         def start_diversity(epoch: int) -> None:
             network.diverse = epoch >= config.diversity_from
 
+        ready = ready.store_frozen(network.reads)
         curve = ready.fit(network, groups(network, config), partial, on_epoch=start_diversity)
         n_clusters = None if partition is None else partition.n_clusters
         manifest = ready.describe(MexmlDetails, clusters=n_clusters, curve=curve)
