@@ -83,7 +83,7 @@ def test_a_network_that_reads_a_frozen_layer_gets_no_states(folder_of: Folders) 
     encoder, inputs = read(folder_of("bert"), freeze_layers=2)
     deep = Pool((("cls", -1), ("mean", -3)), 32)  # layer 1 of 3, below the stored states
     assert keep_lower_states(encoder, 2, [inputs], deep) == [inputs]
-    assert keep_lower_states(encoder, 2, [inputs], Pool((("mean", -2),), 16))[0].lower is not None
+    assert keep_lower_states(encoder, 2, [inputs], Pool((("mean", -2),), 16))[0].tokens.states is not None
 
 
 def test_without_room_the_layers_run_in_every_step(folder_of: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,9 +102,9 @@ def test_large_states_are_a_file_that_leaves_no_trace(
     monkeypatch.setenv("XMTC_CACHE", str(tmp_path))
     monkeypatch.setattr(lower, "_free_memory", lambda: 0)
     (on_disk,) = keep_lower_states(encoder, 1, [inputs], LAST)
-    assert in_memory.lower is not None
-    assert on_disk.lower is not None
-    assert np.array_equal(in_memory.lower.values, on_disk.lower.values)
+    assert in_memory.tokens.states is not None
+    assert on_disk.tokens.states is not None
+    assert np.array_equal(in_memory.tokens.states, on_disk.tokens.states)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -118,7 +118,7 @@ def test_dividing_does_not_change_what_is_saved(folder_of: Folders) -> None:
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
-@pytest.mark.parametrize("method", ["lightxml", "aplc", "mexml", "treader"])
+@pytest.mark.parametrize("method", ["lightxml", "aplc", "mexml", "treader", "xbert"])
 def test_training_learns_the_same_with_stored_states(
     method: str, folder_of: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +129,8 @@ def test_training_learns_the_same_with_stored_states(
     if method == "mexml":
         config |= {"experts": ["A-2", "D-last"]}
         encoder["pool"] = "mean"
+    if method == "xbert":
+        config |= {"cluster": {"vectors": ["pifa"], "seeds": 2, "count": 2}, "rank": {"embedding": True}}
     if method == "treader":
         config |= {"text": "encoder", "reader": {"heads": 2}}
         del encoder["pool"]

@@ -25,6 +25,7 @@ class Tokens:
 
     ids: NDArray[np.int32]
     offsets: NDArray[np.int64]
+    states: NDArray[np.float16] | None = None  # (tokens, d) after an encoder's frozen layers, where they are stored
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -36,6 +37,10 @@ class Tokens:
     def lengths(self) -> NDArray[np.int64]:
         """Tokens of each document."""
         return np.diff(self.offsets)
+
+    def places(self, documents: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return where the tokens of some documents are, one document after another."""
+        return np.concatenate([np.arange(self.offsets[row], self.offsets[row + 1]) for row in documents])
 
 
 def tokenize(texts: Sequence[str], tokenizer: Tokenize, progress: Progress = SILENT) -> Tokens:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,9 +16,6 @@ from xmtc.features.tokens import Tokens
 from xmtc.neural.padding import order_batches as order_batches  # the order of the batches that are made here
 from xmtc.neural.padding import pad_documents
 from xmtc.neural.tokenizer import TokenLayout
-
-if TYPE_CHECKING:
-    from xmtc.neural.lower import LowerStates
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +58,6 @@ class Inputs:
 
     tokens: Tokens
     layout: TokenLayout
-    lower: LowerStates | None = field(default=None, kw_only=True)
 
     def collate(self, rows: Sequence[int] | NDArray[np.integer], Y: sp.csr_matrix | None = None) -> Batch:
         """Pad the documents of `rows` and gather their labels, if there are any to learn from."""
@@ -73,9 +69,15 @@ class Inputs:
         starts = np.cumsum([0, *(len(found) for found in labels)])
         positives = np.concatenate([*labels, np.empty(0, np.int64)])
         parts = [torch.from_numpy(part) for part in (ids, mask, rows, positives, starts)]
-        lower = None if self.lower is None else self.lower.pad(rows, mask)
+        lower = None if self.tokens.states is None else self._pad_states(self.tokens.states, rows, mask)
         if self.layout.window is None:
             return Batch(*parts, lower=lower)
         from xmtc.neural.window_pool import WindowedBatch
 
         return WindowedBatch(*[*parts, torch.from_numpy(window_starts)], lower=lower)
+
+    def _pad_states(self, states: NDArray[np.float16], rows: NDArray[np.integer], mask: NDArray[np.bool_]) -> Tensor:
+        """The stored states of the documents at the places that the mask shows: (rows of the mask, T, d)."""
+        padded = np.zeros((*mask.shape, states.shape[1]), dtype=np.float32)
+        padded[mask] = states[self.tokens.places(rows)]
+        return torch.from_numpy(padded)

@@ -1,7 +1,8 @@
 """States of frozen layers, computed once: each training step then runs only the layers above them.
 
-An encoder whose first layers are frozen gives the same states for a document in every epoch. They are stored in half
-precision, and a batch carries those of its documents. Knows no method: which states a network reads is handed in.
+An encoder whose first layers are frozen gives the same states for a document in every epoch. They are stored beside its
+tokens, in half precision, and a batch carries those of its documents. Knows no method: which states a network reads is
+handed in.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from torch import Tensor, nn
 
 from xmtc.core.cache import cache_folder
 from xmtc.core.progress import SILENT, Progress
-from xmtc.features.tokens import Tokens
 from xmtc.neural.batches import Inputs, order_batches
 from xmtc.neural.encoder import Encoded, Encoder
 from xmtc.neural.pooling import Pool
@@ -32,21 +32,6 @@ _CLOSE = 1e-3  # largest difference between the states of the divided and of the
 
 In = TypeVar("In", bound=Inputs)
 M = TypeVar("M", bound=nn.Module)
-
-
-@dataclass(frozen=True, eq=False)
-class LowerStates:
-    """The states of many documents' tokens after the frozen layers, one document after another: (tokens, d)."""
-
-    values: NDArray[np.float16]
-    offsets: NDArray[np.int64]
-
-    def pad(self, rows: NDArray[np.integer], mask: NDArray[np.bool_]) -> Tensor:
-        """Return the states of the documents at the places that the mask shows: (rows of the mask, T, d)."""
-        places = np.concatenate([np.arange(self.offsets[row], self.offsets[row + 1]) for row in rows])
-        padded = np.zeros((*mask.shape, self.values.shape[1]), dtype=np.float32)
-        padded[mask] = self.values[places]
-        return torch.from_numpy(padded)
 
 
 class Given(nn.Module):
@@ -95,7 +80,10 @@ def keep_lower_states(
         encoder.halves = None
         return list(inputs)
     progress.stage(f"reading the {n_layers} frozen layers once")
-    return [replace(part, lower=_read(encoder, encoder.halves, part, progress)) for part in inputs]
+    states = [_read(encoder, encoder.halves, part, progress) for part in inputs]
+    return [
+        replace(part, tokens=replace(part.tokens, states=found)) for part, found in zip(inputs, states, strict=True)
+    ]
 
 
 def divide(encoder: Encoder, n_layers: int) -> Halves | None:
@@ -162,9 +150,9 @@ def _free_disk() -> int:
 
 
 @torch.inference_mode()
-def _read(encoder: Encoder, halves: Halves, inputs: Inputs, progress: Progress) -> LowerStates:
-    """Run the frozen layers on all documents, those of like length together."""
-    tokens: Tokens = inputs.tokens
+def _read(encoder: Encoder, halves: Halves, inputs: Inputs, progress: Progress) -> NDArray[np.float16]:
+    """Run the frozen layers on all documents, those of like length together: (tokens, d)."""
+    tokens = inputs.tokens
     values = _room((int(tokens.offsets[-1]), encoder.width))
     device = encoder.embed_words().weight.device
     was_training, done = encoder.training, 0
@@ -176,13 +164,12 @@ def _read(encoder: Encoder, halves: Halves, inputs: Inputs, progress: Progress) 
                 some = rows[start : start + part]
                 batch = inputs.collate(some).to(device)
                 states = halves.read_below(batch.ids, batch.mask)[batch.mask]
-                places = np.concatenate([np.arange(tokens.offsets[row], tokens.offsets[row + 1]) for row in some])
-                values[places] = states.half().cpu().numpy()
+                values[tokens.places(some)] = states.half().cpu().numpy()
                 done += len(some)
                 progress.step(done, len(tokens))
     finally:
         encoder.train(was_training)
-    return LowerStates(values, tokens.offsets)
+    return values
 
 
 def _room(shape: tuple[int, int]) -> NDArray[np.float16]:

@@ -33,7 +33,9 @@ def start_head(network: LightxmlNetwork, ready: Prepared[LightxmlConfig], partit
         return
     network.to(build_accelerator(config.train.precision, skips_parameters=True).device)
     inputs, progress = ready.data.inputs, ready.progress
-    how = f"{config.encoder.model_dump_json()} {config.reference}" + (" stored" if inputs.lower is not None else "")
+    how = f"{config.encoder.model_dump_json()} {config.reference}" + (
+        " stored" if inputs.tokens.states is not None else ""
+    )
     vectors = read_documents(network.read, network.encoder, inputs, network.width, how, progress)
     start_layer(layer, targets, vectors)
     if not isinstance(head, FlatHead):

@@ -99,9 +99,9 @@ class PooledEncoder(nn.Module):
         """Size of a text's vector."""
         return self.pool.width
 
-    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, ids: Tensor, mask: Tensor, lower: Tensor | None = None) -> Tensor:
         """(B, width), a row for each window of the texts where they are read in several."""
-        return pool_text(self.encoder(ids, mask), self.pool.parts)
+        return pool_text(self.encoder(ids, mask, lower), self.pool.parts)
 
 
 class ClusterMatcher(Trainable, Embedder):
@@ -132,7 +132,7 @@ class ClusterMatcher(Trainable, Embedder):
 
     def embed(self, batch: Batch) -> Tensor:
         """(B, width): what the layer over the clusters reads."""
-        vectors: Tensor = self.body(batch.ids, batch.mask)
+        vectors: Tensor = self.body(batch.ids, batch.mask, batch.lower)
         windows = self.body.windows if isinstance(self.body, PooledEncoder) else None
         return vectors if windows is None else windows(vectors, batch)
 

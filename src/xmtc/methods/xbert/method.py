@@ -252,6 +252,8 @@ class _Run:
             if isinstance(network.body, PooledEncoder):
                 inputs = Inputs(self.tokens, network.body.layout)
                 warn_if_alike(network.body.encoder, inputs, network.body.pool.parts, progress)
+                if config.encoder.freeze_layers and config.encoder.dropout == 0:
+                    self._store_frozen(network.body, inputs)
             if n_members > 1:
                 progress.say(f"that is one member of {n_members}; the others take as long")
 
@@ -399,6 +401,14 @@ class _Run:
         self.known_words = known_vectors(words, self.config.words, self.progress, embed)
         return TextReader(words, None)
 
+    def _store_frozen(self, body: PooledEncoder, inputs: Inputs) -> None:
+        """Compute the states of the frozen layers, once for all members, which start from the same weights."""
+        from xmtc.neural.lower import keep_lower_states
+
+        given = [inputs, Inputs(self.dev_tokens, body.layout)]
+        kept = keep_lower_states(body.encoder, self.config.encoder.freeze_layers, given, body.pool, self.progress)
+        self.tokens, self.dev_tokens = (each.tokens for each in kept)
+
     def _build_network(self, seed: int, n_clusters: int) -> ClusterMatcher:
         torch.manual_seed(seed)
         return ClusterMatcher(self._build_body(seed), n_clusters, self.config.match)
@@ -409,7 +419,12 @@ class _Run:
         if not isinstance(words, Words):
             self.progress.stage("loading the encoder")
             shared = None if self.reader is None else self.reader.frozen_words
-            return PooledEncoder(load_encoder(config.encoder)[0], config.encoder, shared)
+            encoder = load_encoder(config.encoder)[0]
+            if self.tokens.states is not None:
+                from xmtc.neural.lower import divide
+
+                encoder.halves = divide(encoder, config.encoder.freeze_layers)
+            return PooledEncoder(encoder, config.encoder, shared)
         vectors = torch.from_numpy(fill_vectors(self.known_words, len(words), config.words.width, seed))
         body = Xttention(vectors.shape[0], vectors.shape[1], config.xttention)
         body.words.weight.data.copy_(vectors)

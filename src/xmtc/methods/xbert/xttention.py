@@ -42,8 +42,11 @@ class Xttention(nn.Module):
         """Size of a text's vector."""
         return self.mlp.out_features
 
-    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """(B, mlp): the vectors of texts of one word or more, padded on the right; padding changes nothing."""
+    def forward(self, ids: Tensor, mask: Tensor, lower: Tensor | None = None) -> Tensor:
+        """(B, mlp): the vectors of texts of one word or more, padded on the right; padding changes nothing.
+
+        There are no frozen layers, so `lower` is None.
+        """
         states = self._states(ids, mask)  # (B, T, 2u)
         weights = self._weights(states, mask)  # (B, r, T)
         return torch.relu(self.mlp((weights @ states).flatten(1)))
