@@ -112,6 +112,30 @@ def test_balanced_repeats_byte_for_byte_and_ranks_as_saved(tmp_path: Path) -> No
     assert all(0 < line["scores"]["P@1"] <= 100 for line in board)
 
 
+def test_members_trained_side_by_side_make_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XMTC_THREADS", "2")
+    xmtc.train(TRAIN, preset="balanced", out=tmp_path / "here")
+    heard = Heard()
+    xmtc.train(TRAIN, preset="balanced", out=tmp_path / "there", engine="processes", progress=heard)
+    assert files(tmp_path / "here") == files(tmp_path / "there")
+    assert "members are trained on 2 processes" in heard.facts
+    assert sum(" is trained, in " in fact for fact in heard.facts) == 2
+    stopped = Interrupted("learning")  # the members are finished, the ensemble is not
+    with pytest.raises(KeyboardInterrupt):
+        xmtc.train(TRAIN, preset="balanced", out=tmp_path / "again", engine="processes", progress=stopped)
+    resumed = Heard()
+    xmtc.train(TRAIN, preset="balanced", out=tmp_path / "again", engine="processes", resume=True, progress=resumed)
+    assert {"linear is finished already", "knn is finished already"} <= set(resumed.facts)
+    assert files(tmp_path / "here") == files(tmp_path / "again")
+
+
+def test_on_another_engine_a_preset_needs_a_folder() -> None:
+    with pytest.raises(ConfigError, match="a preset on engine 'processes' needs out"):
+        xmtc.train(TRAIN, preset="fast", engine="processes")
+    with pytest.raises(ConfigError, match="leave out workers"):
+        xmtc.train(TRAIN, preset="fast", workers=2)
+
+
 def named(words: str, seed: int) -> tuple[xmtc.Corpus, xmtc.Corpus]:
     """Documents with words of their labels, but for every fifth label's only one; test documents have them all."""
     n = 60

@@ -89,7 +89,7 @@ class RayGroup:
                     "use the cluster; give fewer --workers, or resume the run later"
                 )
             workers = [self._start(group, place) for place in range(shape.n_processes)]
-            places: list[_Place] = ray.get([worker.place.remote() for worker in workers])
+            places: list[Place] = ray.get([worker.place.remote() for worker in workers])
             what = "GPU" if shape.gpus else "core"
             per = shape.gpus or shape.cores
             self._progress.say(
@@ -172,7 +172,7 @@ class RayGroup:
         return shape
 
 
-class _Place(NamedTuple):
+class Place(NamedTuple):
     """Where a process runs."""
 
     node: str
@@ -180,7 +180,7 @@ class _Place(NamedTuple):
     port: int  # that was free
 
 
-def list_variables(places: Sequence[_Place], on_gpus: bool) -> list[dict[str, str]]:
+def list_variables(places: Sequence[Place], on_gpus: bool) -> list[dict[str, str]]:
     """Return for each process what torchrun would set; the first one is where all meet."""
     met, found = places[0], []
     for rank, place in enumerate(places):
@@ -206,7 +206,7 @@ class _Worker:
     def __init__(self) -> None:
         self._heard = _Heard()
 
-    def place(self) -> _Place:
+    def place(self) -> Place:
         """Return the node and a free port of it."""
         from xmtc.engines.ray import import_ray
 
@@ -214,7 +214,7 @@ class _Worker:
         with socket.socket() as free:
             free.bind(("", 0))
             port = int(free.getsockname()[1])
-        return _Place(ray.get_runtime_context().get_node_id(), ray.util.get_node_ip_address(), port)
+        return Place(ray.get_runtime_context().get_node_id(), ray.util.get_node_ip_address(), port)
 
     def run(
         self,
