@@ -42,7 +42,7 @@ def cluster() -> Iterator[Any]:
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     head = {"num_cpus": 0, "object_store_memory": 80_000_000, "include_dashboard": False}
-    started = patiently(lambda: Cluster(initialize_head=True, head_node_args=head))
+    started = Cluster(initialize_head=True, head_node_args=head)
     for _ in range(2):
         add_node(started)
     yield started
@@ -52,18 +52,8 @@ def cluster() -> Iterator[Any]:
         os.environ["PYTHONPATH"] = before
 
 
-def patiently(start: Callable[[], Any]) -> Any:
-    """Start a node, again if need be: Ray gives its agent 15 seconds, too few where other processes use all cores."""
-    for _ in range(3):
-        try:
-            return start()
-        except Exception:
-            time.sleep(5)
-    return start()
-
-
 def add_node(cluster: Any) -> Any:
-    return patiently(lambda: cluster.add_node(**_NODE))
+    return cluster.add_node(**_NODE)
 
 
 @pytest.fixture(scope="module")
