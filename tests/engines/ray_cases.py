@@ -25,6 +25,7 @@ from xmtc import tuning
 from xmtc.core.engine import Engine
 from xmtc.core.errors import ConfigError, DataError
 from xmtc.core.progress import Progress
+from xmtc.data.synthetic import build_synthetic
 from xmtc.engines import open_engine
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -168,23 +169,28 @@ def test_a_killed_driver_resumes_with_the_same_bytes(
     assert same(local, out)
 
 
+@pytest.mark.parametrize(
+    ("n_shards", "n_documents"), [(12, 200), pytest.param(50, 2000, marks=pytest.mark.slow)], ids=["small", "large"]
+)
 def test_shards_are_tagged_once_each_while_a_node_dies(
-    cluster: Any, engine: Engine, local: Path, tmp_path: Path
+    cluster: Any, engine: Engine, local: Path, tmp_path: Path, n_shards: int, n_documents: int
 ) -> None:
     (tmp_path / "in").mkdir()
     expected = {}
-    for shard in range(12):
-        rows = documents(200, shard)
+    for shard in range(n_shards):
+        rows = documents(n_documents, shard)
         write_lines(tmp_path / "in" / f"{shard:02d}.jsonl", rows)
         expected[f"{shard:02d}.jsonl"] = [row["id"] for row in rows]
     third = add_node(cluster)
     wait_for(lambda: engine.n_workers == 3)
     out = tmp_path / "out"
+    finished: list[int] = []
 
     def kill() -> bool:
-        if not list(out.glob("*.jsonl")):
+        if len(list(out.glob("*.jsonl"))) < n_shards // 10:
             return False
         cluster.remove_node(third, allow_graceful=False)
+        finished.append(len(list(out.glob("*.jsonl"))))
         return True
 
     killer = threading.Thread(target=lambda: wait_for(kill))
@@ -194,9 +200,10 @@ def test_shards_are_tagged_once_each_while_a_node_dies(
     )
     killer.join()
     assert result.code == 0, result.err
-    assert "2,400 documents of 12 files" in result.err
+    assert finished[0] < n_shards  # the node died in the middle
+    assert f"{n_shards * n_documents:,} documents of {n_shards} files" in result.err
     found = {path.name: [json.loads(line)["id"] for line in path.open()] for path in out.glob("*.jsonl")}
-    assert found == expected
+    assert found == expected  # every id once, in the order of its file
     assert not list(out.glob(".*.writing-*"))
 
 
@@ -310,6 +317,25 @@ def test_a_network_resumes_after_its_driver_was_killed(
     assert resumed.code == 0, resumed.err
     assert "going on from step" in resumed.err
     assert same(by_torchrun, out)
+
+
+@pytest.mark.slow
+def test_a_killed_driver_of_a_larger_training_resumes_with_the_same_bytes(cluster: Any, tmp_path: Path) -> None:
+    build_synthetic(tmp_path / "data", 40_000, 5_000, seed=1)
+    options = ["--recipe", "linear/fast", "--seed", 3]
+    assert command("train", tmp_path / "data", "--out", tmp_path / "here", *options).code == 0
+    out = tmp_path / "model"
+    arguments = ["train", tmp_path / "data", "--out", out, *options, "--engine", "ray", "--address", cluster.address]
+    driver = subprocess.Popen([sys.executable, "-m", "xmtc", *map(str, arguments)], stderr=subprocess.PIPE)
+    try:  # some blocks of the second level are trained, others are not
+        wait_for(lambda: len(list((tmp_path / "model.partial/tree-0/level-1/blocks").glob("*/arrays.json"))) > 3)
+    finally:
+        driver.send_signal(signal.SIGKILL)
+        driver.communicate()
+    assert not out.exists()
+    resumed = command(*arguments, "--resume")
+    assert resumed.code == 0, resumed.err
+    assert same(tmp_path / "here", out)
 
 
 def group_workers() -> list[int]:
