@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "sharing": {"core"},
     "api": {"core", "engines", "data", "methods", "catalogue", "presets", "sharing"},
     "sklearn": {"core", "api"},
-    "tuning": {"core", "api"},
+    "tuning": {"core", "engines", "api"},
     "tracking": {"core"},
     "app": {"core", "engines", "data", "api", "tuning", "tracking", "sharing"},
     "__init__": {"core", "api"},

@@ -3,7 +3,7 @@ from __future__ import annotations
 import shutil
 import tomllib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from pydantic import Field
@@ -15,7 +15,9 @@ from tests.methods.ensemble.test_learned import documents
 from xmtc import api, tuning
 from xmtc.core.config import Settings
 from xmtc.core.errors import ConfigError
+from xmtc.core.progress import Progress
 from xmtc.core.search_space import Tunable, defaults_of, search_space
+from xmtc.engines import open_engine
 
 pytest.importorskip("optuna")
 TRAIN, DEV = documents(150, 0), documents(80, 1)
@@ -67,6 +69,32 @@ def test_the_best_trial_wins_and_its_recipe_trains(tmp_path: Path) -> None:
 
 
 FIXED_KNN = {"tfidf": {"min_df": 1}}
+
+
+def test_trials_in_other_processes_are_those_of_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One worker: the same settings in the same order. Two: the same number, the first with the defaults."""
+    here = tuning.tune(TRAIN, "knn", FIXED_KNN, trials=3, dev=DEV, journal=tmp_path / "here")
+    monkeypatch.setenv("XMTC_THREADS", "1")
+    with open_engine("processes") as engine:
+        there = tuning.tune(TRAIN, "knn", FIXED_KNN, trials=3, dev=DEV, journal=tmp_path / "there", engine=engine)
+    assert there == here
+    monkeypatch.setenv("XMTC_THREADS", "2")
+    heard: list[str] = []
+
+    class Heard(Progress):
+        def say(self, fact: str) -> None:
+            heard.append(fact)
+
+    def search(trials: int, **options: Any) -> tuning.Tuning:
+        with open_engine("processes") as engine:
+            options |= {"journal": tmp_path / "two", "engine": engine, "progress": Heard()}
+            return tuning.tune(TRAIN, "knn", FIXED_KNN, trials=trials, dev=DEV, **options)
+
+    two = search(3)
+    assert sorted(two.scores) == pytest.approx(sorted(here.scores))  # none is proposed by what another has reached
+    assert heard[0] == "trials run on 2 processes"
+    assert len(search(5).scores) == 5  # resumes
+    assert len(search(9, time_limit=1e-9).scores) == 5
 
 
 def test_an_interrupted_search_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,11 @@ the catalogue's business. What only one function needs is imported there, so tha
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,7 +35,7 @@ from xmtc.core.progress import SILENT, Progress
 from xmtc.core.propensity import Propensity
 from xmtc.core.rank_corpus import n_features, rank_corpus, rank_in_stages
 from xmtc.core.ranking import Ranking
-from xmtc.core.run_folder import check_out, drop_unbegun, partial_folder
+from xmtc.core.run_folder import WRITES, check_out, drop_unbegun, partial_folder
 from xmtc.core.storage import FolderReader, check_addable, check_target
 from xmtc.core.texts import IN_MEMORY
 from xmtc.data import read_corpus
@@ -42,7 +43,7 @@ from xmtc.data import read_corpus
 if TYPE_CHECKING:
     from xmtc.core import metrics
     from xmtc.core.calibration import CalibratedModel, CurveMethod, Threshold
-    from xmtc.core.engine import Distributed
+    from xmtc.core.engine import Engine, Shared
     from xmtc.core.ensemble import AnyRule
     from xmtc.core.saved_ranking import SavedRanking
     from xmtc.core.updatable import Updatable
@@ -78,6 +79,7 @@ __all__ = [
     "update",
     "uses_dev",
 ]
+_TRAINED = "trained"  # in the folder of a run on several machines: the model, until it is moved to its place
 _ENSEMBLE = "ensemble"  # joins models of the catalogue's methods, and so is none of them
 
 
@@ -97,6 +99,7 @@ def train(
     overwrite: bool = False,
     engine: str | None = None,
     address: str | None = None,
+    workers: int | None = None,
     progress: Progress = SILENT,
 ) -> Model:
     """Train a model, save it to `out` if given, and return it.
@@ -106,16 +109,19 @@ def train(
     "fast", "balanced" or "best", which choose methods and settings themselves, within time_limit seconds. language: of
     the texts, such as "de" or "German"; TF-IDF then counts stems of words, unless `config` has another analyzer. dev:
     documents to stop early or choose by, for methods that do. resume: continue an interrupted run, or return the
-    finished model of the same settings, data and seed. engine: "processes" or "ray" trains in tasks, on this machine or
-    on the Ray cluster at `address`, for methods that can (linear); it needs `out`, a folder that all nodes see. The
-    model is the same, byte for byte.
+    finished model of the same settings, data and seed. engine: "processes" or "ray" trains on the cores of this machine
+    or on the Ray cluster at `address`: `linear` in tasks, with the same bytes; the members of a preset side by side;
+    networks, on Ray alone, in `workers` processes that share every batch, as torchrun does. It needs `out`, a folder
+    that all nodes see.
     """
     if preset is not None or time_limit is not None:
-        by_hand = {"method": method, "recipe": recipe, "config": config or None, "engine": engine, "address": address}
+        by_hand = {"method": method, "recipe": recipe, "config": config or None, "workers": workers}
         chosen = prepare_preset(
             preset,
             time_limit,
             by_hand=by_hand,
+            engine=engine,
+            address=address,
             language=language,
             out=out,
             seed=seed,
@@ -134,6 +140,7 @@ def train(
         overwrite=overwrite,
         engine=engine,
         address=address,
+        workers=workers,
     )
     return run.start(corpus, dev, progress)
 
@@ -148,12 +155,16 @@ def prepare_preset(
     seed: int = 0,
     resume: bool = False,
     overwrite: bool = False,
+    engine: str | None = None,
+    address: str | None = None,
 ) -> PresetRun:
     """Check everything that `train` with a preset can refuse before it sees documents.
 
     by_hand: what else was given to choose a method or its settings, by name; a preset chooses these itself. language:
-    as for `train`, for every member that counts words.
+    as for `train`, for every member that counts words. engine: where members are trained side by side.
     """
+    from functools import partial
+
     from xmtc.core.languages import find_language
     from xmtc.presets import PresetRun, Trainers, check_preset
 
@@ -169,19 +180,40 @@ def prepare_preset(
         raise ConfigError(f"time_limit must be a positive number of seconds; got {time_limit!r}")
     # refuses a wrong language, seed or output folder
     prepare_run(language=language, out=out, seed=seed, resume=resume, overwrite=overwrite)
+    where = "local"
+    if engine is not None or address is not None:
+        from xmtc.engines import check_engine
 
-    def train_member(corpus: Corpus, method: str, config: Mapping[str, Any], **options: Any) -> Model:
-        run = prepare_run(
-            method, config, language=language, out=options["out"], seed=options["seed"], resume=options["resume"]
-        )
-        return run.start(corpus, options["dev"] if run.uses_dev else None, options["progress"])
-
+        where = engine or "ray"
+        check_engine(where, address)
+        if where != "local" and out is None:
+            raise ConfigError(f"a preset on engine {where!r} needs out, a folder that all its processes see; give one")
     trainers = Trainers(
-        train_member, _teach, lambda model, corpus, progress: calibrate(model, corpus, progress=progress), load
+        partial(_train_member, language),
+        _teach,
+        lambda model, corpus, progress: calibrate(model, corpus, progress=progress),
+        load,
+        partial(_open_engine, where, address),
     )
     place = None if out is None else Path(out)
     spoken = None if language is None else find_language(language)
     return PresetRun(preset, time_limit, place, seed, resume, overwrite, trainers, language=spoken)
+
+
+def _train_member(
+    language: str | None, corpus: Corpus, method: str, config: Mapping[str, Any], **options: Any
+) -> Model:
+    """Train a member of a preset, in any process."""
+    run = prepare_run(
+        method, config, language=language, out=options["out"], seed=options["seed"], resume=options["resume"]
+    )
+    return run.start(corpus, options["dev"] if run.uses_dev else None, options["progress"])
+
+
+def _open_engine(name: str, address: str | None) -> AbstractContextManager[Engine]:
+    from xmtc.engines import open_engine
+
+    return open_engine(name, address)
 
 
 def prepare_run(
@@ -196,17 +228,19 @@ def prepare_run(
     overwrite: bool = False,
     engine: str | None = None,
     address: str | None = None,
+    workers: int | None = None,
 ) -> TrainingRun:
     """Check everything that `train` can refuse before it sees documents; the arguments are those of `train`."""
     if not isinstance(seed, int) or not 0 <= seed < 2**32:
         raise ConfigError(f"seed must be a whole number from 0 to 4294967295; got {seed!r}")
     method, settings = read_settings(method, config, recipe, language)
-    if out is not None:
+    if out is not None and WRITES:
         check_out(out, resume=resume, overwrite=overwrite)
-    if engine is not None or address is not None:
-        _check_distributed(method, engine or "ray", address, out)
+    if engine is not None or address is not None or workers is not None:
         engine = engine or "ray"
-    return TrainingRun(method, settings, None if out is None else Path(out), seed, resume, overwrite, engine, address)
+        _check_engine(method, settings, engine, address, workers, out)
+    place = None if out is None else Path(out)
+    return TrainingRun(method, settings, place, seed, resume, overwrite, engine, address, workers)
 
 
 @dataclass(frozen=True)
@@ -221,6 +255,7 @@ class TrainingRun:
     overwrite: bool
     engine: str | None = None  # None: as the corpus's size asks for
     address: str | None = None
+    workers: int | None = None  # processes that train a network together
 
     @property
     def uses_dev(self) -> bool:
@@ -256,7 +291,7 @@ class TrainingRun:
 
             check_dev(corpus, dev)
         partial = None if out is None else partial_folder(out)
-        if partial is not None and not self.resume:
+        if partial is not None and not self.resume and WRITES:
             shutil.rmtree(partial, ignore_errors=True)
         begun = partial is not None and partial.exists()  # by a run that may still be going on
         method = open_method(self.method)
@@ -268,7 +303,7 @@ class TrainingRun:
                 on = "local"
         try:
             if on is not None:
-                model = self._train_on(on, corpus, progress)
+                model = self._train_on(on, corpus, dev, progress)
             else:
                 model = method.train(corpus, self.settings, dev=dev, seed=self.seed, progress=progress, partial=partial)
         except XmtcError:
@@ -281,27 +316,35 @@ class TrainingRun:
             smaller = "lower train.batch_size or encoder.max_length, or raise train.accumulate"
             advice = smaller if self.uses_encoder else "lower tfidf.max_features or tree.trees, or use fewer documents"
             raise ConfigError(f"training method {self.method} ran out of memory; {advice}") from error
-        if out is not None:
+        if out is not None and WRITES:
             progress.stage("saving")
             model.save(out, overwrite=self.overwrite)
             SAVED_IN[model] = load_again, out.absolute()
             shutil.rmtree(partial_folder(out), ignore_errors=True)
         return model
 
-    def _train_on(self, name: str, corpus: Corpus, progress: Progress) -> Model:
-        """Train in tasks, in the folder of the run's checkpoints, or in one of the cache's folder."""
+    def _train_on(self, name: str, corpus: Corpus, dev: Corpus | None, progress: Progress) -> Model:
+        """Train on an engine, in the folder of the run's checkpoints, or in one of the cache's folder."""
         from xmtc.core.cache import cache_folder
+        from xmtc.core.engine import Distributed, GroupEngine
         from xmtc.engines import open_engine
 
-        method = _check_distributed(self.method, name, self.address, self.out)
+        method = open_method(self.method)
         with ExitStack() as opened:
             if self.out is not None:
                 folder = partial_folder(self.out)
+                folder.mkdir(parents=True, exist_ok=True)
             else:
                 cache_folder().mkdir(parents=True, exist_ok=True)
                 folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="run-", dir=cache_folder())))
             engine = opened.enter_context(open_engine(name, self.address))
-            return method.train_on(engine, corpus, self.settings, folder=folder, seed=self.seed, progress=progress)
+            if isinstance(method, Distributed):
+                return method.train_on(engine, corpus, self.settings, folder=folder, seed=self.seed, progress=progress)
+            assert isinstance(engine, GroupEngine)  # `_check_engine` has seen to it
+            engine.check(folder)
+            task = (self.method, self.settings, self.seed, folder, engine.share((corpus, dev)))
+            engine.run_group(_train_in_group, task, self.workers, progress)
+            return load(folder / _TRAINED)
 
     def _finished(self, out: Path, corpus: Corpus, dev: Corpus | None, progress: Progress) -> Model:
         """The model in `out`, if it is what this run would make."""
@@ -318,21 +361,43 @@ class TrainingRun:
         return model
 
 
-def _check_distributed(name: str, engine: str, address: str | None, out: str | Path | None) -> Distributed[Any]:
-    """Return the method of a training on an engine; raise if the method or the engine cannot do it."""
+def _train_in_group(
+    task: tuple[str, Settings, int, Path, Shared[tuple[Corpus, Corpus | None]]], progress: Progress
+) -> None:
+    """Train a network as one of several processes; the first saves it. Checkpoints in the folder are resumed from."""
+    name, settings, seed, folder, shared = task
+    corpus, dev = shared.get()
+    model = open_method(name).train(corpus, settings, dev=dev, seed=seed, progress=progress, partial=folder)
+    if os.environ["RANK"] == "0":
+        model.save(folder / _TRAINED, overwrite=True)
+
+
+def _check_engine(
+    name: str, settings: Settings, engine: str, address: str | None, workers: int | None, out: str | Path | None
+) -> None:
+    """Raise unless a method can be trained on an engine."""
     from xmtc.core.engine import Distributed
+    from xmtc.core.outlined import Timed
     from xmtc.engines import check_engine
 
     check_engine(engine, address)
-    method = open_method(name)
-    if not isinstance(method, Distributed):
+    in_tasks, together = isinstance(open_method(name), Distributed), isinstance(settings, Timed)
+    if not (in_tasks or together):
         raise ConfigError(
-            f"method {name!r} cannot be trained on engine {engine!r}; linear can. Leave out the engine: neural methods "
-            "train on several machines by torchrun or accelerate launch"
+            f"method {name!r} cannot be trained on engine {engine!r}; linear can, and networks can on Ray. Leave out "
+            "the engine"
         )
+    if together and engine != "ray":
+        raise ConfigError(
+            f"method {name!r} trains a network, and engine {engine!r} only runs tasks; use engine 'ray', or start the "
+            "command by torchrun or accelerate launch"
+        )
+    if workers is not None and in_tasks:
+        raise ConfigError(f"workers is for networks; method {name!r} uses all cores of the engine: leave it out")
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+        raise ConfigError(f"workers must be a whole number of at least 1; got {workers!r}")
     if engine == "ray" and out is None:
         raise ConfigError("training on Ray needs out, a folder that all nodes see; give one")
-    return method
 
 
 def load(folder: str | Path) -> Model:

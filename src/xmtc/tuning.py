@@ -1,28 +1,32 @@
 """Tuning: a method's declared ranges → the settings that rank dev documents best.
 
 Optuna proposes settings (tree-structured Parzen estimator), this module trains and scores. Every trial is written to a
-journal file, so that a search resumes after a kill. Knows no terminal.
+journal file, so that a search resumes after a kill. A trial is a task of an engine: in this process one comes after
+another, on other engines as many run at once as there are workers. Knows no terminal.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from xmtc import api
 from xmtc.core.config import merge
 from xmtc.core.corpus import Corpus
+from xmtc.core.engine import Engine, Shared
 from xmtc.core.errors import ConfigError, XmtcError, nearest
 from xmtc.core.held_out import hold_out
 from xmtc.core.metrics import metric_keys
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.search_space import Tunable, defaults_of, search_space
+from xmtc.engines.local import LocalEngine
 
 _STUDY = "xmtc"
 _HELD_OUT = 0.1  # of the training documents, where no dev is given
@@ -72,13 +76,17 @@ def tune(
     dev: Corpus | None = None,
     journal: str | Path,
     seed: int = 0,
+    engine: Engine | None = None,
     progress: Progress = SILENT,
 ) -> Tuning:
     """Search the settings that a method declares, and return those that rank dev best.
 
     config: settings that stay as they are. trials: in all, those of an interrupted search in `journal` included; the
     first has the method's defaults. time_limit: seconds after which no trial begins. dev: documents to score on; a
-    tenth of the corpus is held out without them.
+    tenth of the corpus is held out without them. engine: of `xmtc.engines.open_engine`; trials run in this process
+    without one. With n workers a trial is proposed without knowing the n − 1 that are running, so which settings are
+    tried depends on n and on which trials end first; the score of given settings does not, but for networks, which
+    have one thread in a worker.
     """
     check_tune(method, config, metric, trials)
     import optuna
@@ -96,23 +104,35 @@ def tune(
     kept, held = (corpus, dev) if dev is not None else hold_out(corpus, _HELD_OUT, seed, progress)
     if not study.get_trials(deepcopy=False):
         study.enqueue_trial(defaults_of(settings, space))
-    started = time.monotonic()
-    while (done := len(_finished(study))) < trials:
-        if done and time_limit is not None and time.monotonic() - started >= time_limit:
-            progress.say(f"time is up after {done} of {trials} trials")
-            break
-        trial = study.ask()
-        chosen = {path: _suggest(trial, path, tunable) for path, tunable in space.items()}
-        told = ", ".join(f"{path}={value:.4g}" for path, value in chosen.items())
-        try:
-            model = api.train(kept, method, merge(fixed, _nest(chosen)), dev=_for(method, held), seed=seed)
-            score = api.evaluate(model, held, truth="known", intervals=False)[metric]
-        except XmtcError as error:
-            study.tell(trial, state=optuna.trial.TrialState.FAIL)
-            progress.say(f"trial {done + 1} of {trials}: {told}: {error}")
-            continue
-        study.tell(trial, score)
-        progress.say(f"trial {done + 1} of {trials}: {metric} {score:.2f} with {told}")
+    asked: list[Any] = []
+    told: list[str] = []
+    started, n_before = time.monotonic(), len(_finished(study))
+
+    def propose() -> Iterator[_Trial]:
+        """Ask for settings whenever a worker is free, until there are enough trials or time is up."""
+        while n_before + len(asked) < trials:
+            if n_before + len(asked) and time_limit is not None and time.monotonic() - started >= time_limit:
+                progress.say(f"time is up after {n_before + len(asked)} of {trials} trials")
+                return
+            trial = study.ask()
+            chosen = {path: _suggest(trial, path, tunable) for path, tunable in space.items()}
+            asked.append(trial)
+            told.append(", ".join(f"{path}={value:.4g}" for path, value in chosen.items()))
+            yield _Trial(shared, method, merge(fixed, _nest(chosen)), metric, seed)
+
+    runs = engine or LocalEngine()
+    if engine is not None:
+        engine.check(None)
+        progress.say(f"trials run on {engine.outline}")
+    shared = runs.share((kept, held))
+    for place, (score, mistake) in runs.run(run_trial, propose(), queue=False):
+        number = f"trial {len(_finished(study)) + 1} of {trials}"
+        if score is None:
+            study.tell(asked[place], state=optuna.trial.TrialState.FAIL)
+            progress.say(f"{number}: {told[place]}: {mistake}")
+        else:
+            study.tell(asked[place], score)
+            progress.say(f"{number}: {metric} {score:.2f} with {told[place]}")
     scores = [one.value for one in _finished(study) if one.value is not None]
     if not scores:
         raise ConfigError(f"none of the {len(_finished(study))} trials could be trained; try `xmtc train` first")
@@ -120,6 +140,26 @@ def tune(
     return Tuning(
         method, merge(fixed, _nest(best)), metric, study.best_value, scores, len(_finished(study)) - len(scores)
     )
+
+
+class _Trial(NamedTuple):
+    """Settings to try, as they are sent to a worker."""
+
+    shared: Shared[tuple[Corpus, Corpus]]  # documents to train on, and to score on
+    method: str
+    config: dict[str, Any]
+    metric: str
+    seed: int
+
+
+def run_trial(trial: _Trial) -> tuple[float | None, str]:
+    """Train and score, in any process; return the score, or None and why these settings cannot be trained."""
+    kept, held = trial.shared.get()
+    try:
+        model = api.train(kept, trial.method, trial.config, dev=_for(trial.method, held), seed=trial.seed)
+        return api.evaluate(model, held, truth="known", intervals=False)[trial.metric], ""
+    except XmtcError as error:
+        return None, str(error)
 
 
 def _open_study(journal: Path, identity: dict[str, Any], seed: int) -> Any:
@@ -143,7 +183,11 @@ def _open_study(journal: Path, identity: dict[str, Any], seed: int) -> Any:
             f"{journal} is of a search with another method, metric, seed or corpus; remove it or choose another --out"
         )
     # a resumed search must not propose what the interrupted one did
-    study.sampler = optuna.samplers.TPESampler(seed=(seed + len(study.get_trials(deepcopy=False))) % 2**32)
+    fresh = (seed + len(study.get_trials(deepcopy=False))) % 2**32
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        # settings that another worker is trying count as bad ones, so that no two workers try almost the same
+        study.sampler = optuna.samplers.TPESampler(seed=fresh, constant_liar=True)
     return study
 
 

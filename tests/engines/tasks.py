@@ -7,6 +7,7 @@ import signal
 import time
 from pathlib import Path
 
+from xmtc.core.engine import Shared
 from xmtc.core.errors import DataError
 
 
@@ -33,6 +34,20 @@ def die(_: int) -> None:
 
 def refuse(number: int) -> None:
     raise DataError(f"document {number} is wrong; mend it")
+
+
+def look(shared: Shared[dict[str, list[int]]]) -> int:
+    return len(shared.get()["a"])
+
+
+def run_alone(folder: Path) -> bool:
+    """Say whether no other task of this folder ran meanwhile."""
+    mine = folder / f"{os.getpid()}-{time.monotonic_ns()}"
+    mine.touch()
+    time.sleep(0.2)
+    alone = list(folder.iterdir()) == [mine]
+    mine.unlink()
+    return alone
 
 
 def sleep(folder: Path) -> None:

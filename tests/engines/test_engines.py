@@ -6,13 +6,15 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.engines.tasks import die, die_once, refuse, square, threads
+from tests.engines.tasks import die, die_once, look, refuse, run_alone, square, threads
 from xmtc.core.errors import ConfigError, DataError
 from xmtc.engines import check_engine, open_engine
+from xmtc.engines.ray_group import Place, list_variables, shape_group
 
 
 @pytest.mark.parametrize("name", ["local", "processes"])
@@ -39,6 +41,64 @@ def test_a_worker_that_dies_is_replaced_and_its_tasks_are_run_again(tmp_path: Pa
     with open_engine("processes") as engine:
         assert sorted(engine.run(die_once, [(tmp_path, i) for i in range(5)])) == [(i, i) for i in range(5)]
     assert (tmp_path / "died").exists()
+
+
+@pytest.mark.parametrize("name", ["local", "processes"])
+def test_a_task_is_taken_when_a_worker_is_free_for_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XMTC_THREADS", "2")
+    taken, ended = [], []
+    with open_engine(name) as engine:
+
+        def tasks() -> Iterator[int]:
+            for number in range(5):
+                taken.append((number, len(ended)))
+                yield number
+
+        for _, result in engine.run(square, tasks(), queue=False):
+            ended.append(result)
+        at_once = engine.n_workers
+    assert sorted(ended) == [0, 1, 4, 9, 16]
+    assert all(n_ended >= number - at_once + 1 for number, n_ended in taken)  # results are known before the next
+
+
+def test_no_more_tasks_run_at_once_than_memory_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XMTC_THREADS", "2")
+    monkeypatch.setenv("XMTC_MEMORY", "3G")
+    with open_engine("processes") as engine:
+        assert all(alone for _, alone in engine.run(run_alone, [tmp_path] * 4, memory=2 << 30))
+
+
+def test_a_shared_value_reaches_every_task() -> None:
+    for name in ("local", "processes"):
+        with open_engine(name) as engine:
+            shared = engine.share({"a": list(range(1000))})
+            assert [result for _, result in engine.run(look, [shared, shared])] == [1000, 1000]
+
+
+def node(cores: int, gpus: int = 0) -> dict:
+    return {"Resources": {"CPU": cores, "GPU": gpus}}
+
+
+def test_a_group_takes_all_cores_or_all_gpus() -> None:
+    assert shape_group([node(8), node(8)], None) == (2, 8, 0)
+    assert shape_group([node(8), node(8)], 4) == (4, 4, 0)
+    assert shape_group([node(8), node(3)], 3) == (3, 3, 0)  # 2 of 8 cores, and 1 of 3
+    assert shape_group([node(1), node(1)], 3) is None
+    assert shape_group([node(8, 4), node(8, 4)], None) == (8, 2, 1)
+    assert shape_group([node(8, 1), node(8)], 2) is None  # the second node has no GPU
+    assert shape_group([], None) is None
+
+
+def test_processes_of_a_group_find_one_another_as_under_torchrun() -> None:
+    places = [Place("a", "10.0.0.1", 7000), Place("b", "10.0.0.2", 7001), Place("a", "10.0.0.1", 7002)]
+    found = list_variables(places, on_gpus=False)
+    assert {(one["MASTER_ADDR"], one["MASTER_PORT"], one["WORLD_SIZE"]) for one in found} == {("10.0.0.1", "7000", "3")}
+    assert [(one["RANK"], one["LOCAL_RANK"], one["LOCAL_WORLD_SIZE"]) for one in found] == [
+        ("0", "0", "2"),
+        ("1", "0", "1"),
+        ("2", "1", "2"),
+    ]
+    assert [one["LOCAL_RANK"] for one in list_variables(places, on_gpus=True)] == ["0", "0", "0"]
 
 
 def test_workers_that_always_die_end_in_one_line() -> None:

@@ -15,8 +15,20 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.timeout(600)
 def test_on_a_small_cluster() -> None:
+    run_cases("not slow", 560)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_slow_cases_on_a_small_cluster() -> None:
+    run_cases("slow", 1700)
+
+
+def run_cases(which: str, seconds: float) -> None:
     command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-p", "no:cacheprovider", "tests/engines/ray_cases.py"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=560)
+    done = subprocess.run(
+        [*command, "-m", which], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=seconds, check=False
+    )
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
     assert "passed" in done.stdout

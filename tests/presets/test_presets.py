@@ -22,7 +22,7 @@ from xmtc.core.outlined import Pace, Timed
 from xmtc.core.progress import Progress
 from xmtc.presets import PresetRun
 from xmtc.presets.members import ENCODERS, Member, fine_tuned, held_out_fraction, tokens_to_read
-from xmtc.presets.names import with_names
+from xmtc.presets.names import decide_names
 from xmtc.presets.plan import make_plan, next_encoder
 
 pytest.importorskip("lightgbm")
@@ -112,6 +112,30 @@ def test_balanced_repeats_byte_for_byte_and_ranks_as_saved(tmp_path: Path) -> No
     assert [line["name"] for line in board] == ["ensemble", "linear", "knn"]
     assert sum(line["share"] for line in board[1:]) == pytest.approx(1, abs=1e-3)
     assert all(0 < line["scores"]["P@1"] <= 100 for line in board)
+
+
+def test_members_trained_side_by_side_make_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XMTC_THREADS", "2")
+    xmtc.train(TRAIN, preset="balanced", out=tmp_path / "here")
+    heard = Heard()
+    xmtc.train(TRAIN, preset="balanced", out=tmp_path / "there", engine="processes", progress=heard)
+    assert files(tmp_path / "here") == files(tmp_path / "there")
+    assert "members are trained on 2 processes" in heard.facts
+    assert sum(" is trained, in " in fact for fact in heard.facts) == 2
+    stopped = Interrupted("learning")  # the members are finished, the ensemble is not
+    with pytest.raises(KeyboardInterrupt):
+        xmtc.train(TRAIN, preset="balanced", out=tmp_path / "again", engine="processes", progress=stopped)
+    resumed = Heard()
+    xmtc.train(TRAIN, preset="balanced", out=tmp_path / "again", engine="processes", resume=True, progress=resumed)
+    assert {"linear is finished already", "knn is finished already"} <= set(resumed.facts)
+    assert files(tmp_path / "here") == files(tmp_path / "again")
+
+
+def test_on_another_engine_a_preset_needs_a_folder() -> None:
+    with pytest.raises(ConfigError, match="a preset on engine 'processes' needs out"):
+        xmtc.train(TRAIN, preset="fast", engine="processes")
+    with pytest.raises(ConfigError, match="leave out workers"):
+        xmtc.train(TRAIN, preset="fast", workers=2)
 
 
 def named(words: str, seed: int) -> tuple[xmtc.Corpus, xmtc.Corpus]:
@@ -314,20 +338,16 @@ def test_reading_frozen_layers_is_measured_and_planned_for(encoders: Path) -> No
     assert planned.member.config["train"]["time_limit"] * 60 < (planned.seconds or 0) - 1000
 
 
-@pytest.mark.parametrize("linear_uses", [True, False])
-def test_encoders_use_names_where_the_linear_member_does(
-    linear_uses: bool, encoders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def decide(member: Member, *_: Any) -> Member:
-        return with_names(member) if linear_uses and member.name == "linear" else member
+@pytest.mark.parametrize(("words", "expected"), [("topic{i}", True), ("noise{i} noise1 noise2 noise3", False)])
+def test_linear_trials_decide_on_names_for_encoders(words: str, expected: bool) -> None:
+    tried = list[str]()
 
-    monkeypatch.setattr("xmtc.presets.run.decide_names", decide)
-    ids = TRAIN.labels.ids
-    named = replace(TRAIN, labels=TRAIN.labels.described([Concept(id, f"topic {id}") for id in ids[: len(ids) // 3]]))
-    heard = Interrupted("epoch 2 of 2")
-    with pytest.raises(KeyboardInterrupt):
-        xmtc.train(named, preset="best", out=tmp_path / "model", progress=heard)
-    resumed = xmtc.train(named, preset="best", out=tmp_path / "model", resume=True)
-    for member in uncalibrated(resumed).members:
-        expected = linear_uses and member.manifest.method in ("linear", "lightxml")
-        assert member.manifest.config.get("train", {}).get("names", False) == expected, member.manifest.method
+    def train(corpus: xmtc.Corpus, trial: Member) -> Any:
+        tried.append(trial.method)
+        return xmtc.train(corpus, method=trial.method, config=trial.config)
+
+    corpus, dev = named(words, 0)
+    decided = decide_names(fine_tuned("minilm", corpus, 2), corpus, dev, train, 0.3, 0, Heard())
+    assert tried == ["linear", "linear"]
+    assert decided.config["train"].get("names", False) == expected
+    assert decided.config["train"]["epochs"] == 2  # its other settings stay

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 from xmtc.core.errors import ConfigError, ModelError
 from xmtc.core.storage import MANIFEST, check_target
+
+# of the processes that torchrun or accelerate launch starts, the first writes the model, and all others write nothing
+WRITES = os.environ.get("WORLD_SIZE", "1") == "1" or os.environ.get("RANK", "0") == "0"
 
 
 def check_out(out: str | Path, *, resume: bool = False, overwrite: bool = False) -> None:

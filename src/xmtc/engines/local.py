@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Held(Generic[Value]):
+    """A shared value that is sent with every task: on one machine a copy is cheap."""
+
+    value: Value
+
+    def get(self) -> Value:
+        """Return the value."""
+        return self.value
 
 
 class LocalEngine:
@@ -17,10 +30,16 @@ class LocalEngine:
     n_workers = 1
     outline = "this process"
 
-    def run(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[int, Result]]:
+    def run(
+        self, function: Callable[[Task], Result], tasks: Iterable[Task], *, memory: int = 0, queue: bool = True
+    ) -> Iterator[tuple[int, Result]]:
         """Yield each task's place and result, in order."""
         for place, task in enumerate(tasks):
             yield place, function(task)
 
-    def check(self, folder: Path, memory: int = 0) -> None:
+    def share(self, value: Value) -> Held[Value]:
+        """Return a handle of a value."""
+        return Held(value)
+
+    def check(self, folder: Path | None, memory: int = 0) -> None:
         """Accept any folder: the process itself has made it."""

@@ -5,20 +5,24 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from itertools import chain, islice
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait as wait_for
 from pathlib import Path
 from typing import Any, TypeVar
 
 from xmtc.core.errors import ConfigError
+from xmtc.core.memory import memory_limit
 from xmtc.core.threads import n_threads
-from xmtc.engines.workers import use_one_thread
+from xmtc.engines.local import Held
+from xmtc.engines.workers import use_threads
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+Value = TypeVar("Value")
 
 _STARTS = 3  # pools started for one list of tasks: a worker that dies, killed for its memory say, ends its pool
 
@@ -43,13 +47,18 @@ class ProcessEngine:
     def __exit__(self, *raised: object) -> None:
         self._stop()
 
-    def run(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[int, Result]]:
+    def run(
+        self, function: Callable[[Task], Result], tasks: Iterable[Task], *, memory: int = 0, queue: bool = True
+    ) -> Iterator[tuple[int, Result]]:
         """Yield each task's place and result as it ends; tasks of a process that died are run again."""
-        left = dict(enumerate(tasks))
+        n_fit = max(1, memory_limit() // memory) if memory else self.n_workers
+        at_once = min(n_fit, self.n_workers) * (2 if queue and not memory else 1)
+        source = enumerate(tasks)
+        begun: dict[int, Task] = {}
         for _ in range(_STARTS):
             try:
-                for place, result in self._run(function, left):
-                    del left[place]
+                for place, result in self._run(function, chain(list(begun.items()), source), begun, at_once):
+                    del begun[place]
                     yield place, result
                 return
             except BrokenProcessPool:
@@ -59,21 +68,30 @@ class ProcessEngine:
             f"{self.n_workers}, for fewer processes"
         )
 
-    def check(self, folder: Path, memory: int = 0) -> None:
+    def share(self, value: Value) -> Held[Value]:
+        """Return a handle of a value; it is pickled for every task, one after another."""
+        return Held(value)
+
+    def check(self, folder: Path | None, memory: int = 0) -> None:
         """Accept any folder: the processes are of this machine."""
 
-    def _run(self, function: Callable[[Task], Result], left: dict[int, Task]) -> Iterator[tuple[int, Result]]:
+    def _run(
+        self,
+        function: Callable[[Task], Result],
+        waiting: Iterator[tuple[int, Task]],
+        begun: dict[int, Task],
+        at_once: int,
+    ) -> Iterator[tuple[int, Result]]:
+        """Run tasks, and note in `begun` which of them were handed out."""
         if self._pool is None:
             # spawned, not forked: a fork of a process with threads may hang, and torch does not survive it
             self._pool = ProcessPoolExecutor(self.n_workers, get_context("spawn"), _prepare)
-        waiting = iter(list(left.items()))
         running: dict[Future[Result], int] = {}
         try:
             while True:
-                for place, task in waiting:
+                for place, task in islice(waiting, at_once - len(running)):
+                    begun[place] = task
                     running[self._pool.submit(function, task)] = place
-                    if len(running) >= 2 * self.n_workers:  # so that no process waits for the next
-                        break
                 if not running:
                     return
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -94,7 +112,7 @@ class ProcessEngine:
 
 def _prepare() -> None:
     """Set up a worker: one thread, deaf to Ctrl-C, which the parent answers, and gone when the parent is."""
-    use_one_thread()
+    use_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -7,24 +7,31 @@ small and go to the driver; all else is in files of a folder that every node see
 from __future__ import annotations
 
 import os
+import pickle
 import platform
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
+
+import numpy as np
 
 from xmtc.core.errors import ConfigError, DataError, XmtcError
+from xmtc.core.progress import Progress
 from xmtc.core.threads import n_threads
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+Value = TypeVar("Value")
 
 _TRIES = 10  # times that a task is run again because its node or process died
 _PATIENCE = 10  # seconds in which the head of a cluster must answer
 _STORE = 200_000_000  # bytes of Ray's object store where it is started here: results are small
 
 
-def _import_ray() -> Any:
+def import_ray() -> Any:
     """Return the package `ray`, which `check_engine` has found."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # what a later version does; else it warns
@@ -39,7 +46,7 @@ class RayEngine:
     name = "ray"
 
     def __init__(self, address: str | None = None) -> None:
-        self._ray = _import_ray()
+        self._ray = import_ray()
         self._started = not self._ray.is_initialized()
         if not self._started:
             return
@@ -78,17 +85,22 @@ class RayEngine:
         n_nodes, n_cores = len(self._nodes()), self.n_workers
         return f"Ray, {n_nodes} node{'s' if n_nodes > 1 else ''}, {n_cores} core{'s' if n_cores > 1 else ''}"
 
-    def run(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[int, Result]]:
+    def run(
+        self, function: Callable[[Task], Result], tasks: Iterable[Task], *, memory: int = 0, queue: bool = True
+    ) -> Iterator[tuple[int, Result]]:
         """Yield each task's place and result as it ends; tasks of a node that died are run again."""
-        remote = self._ray.remote(num_cpus=1, max_retries=_TRIES, scheduling_strategy="SPREAD")(_call)
+        wanted: dict[str, Any] = {"num_cpus": 1, "max_retries": _TRIES, "scheduling_strategy": "SPREAD"}
+        if memory:
+            self._check_room(memory)
+            wanted["memory"] = memory
+        remote = self._ray.remote(**wanted)(_call)
         waiting = iter(enumerate(tasks))
         running: dict[Any, int] = {}
         try:
             while True:
-                for place, task in waiting:
+                at_once = (2 if queue else 1) * self.n_workers  # twice: no core waits for the next task
+                for place, task in islice(waiting, max(0, at_once - len(running))):
                     running[remote.remote(function, task)] = place
-                    if len(running) >= 2 * self.n_workers:  # so that no core waits for the next
-                        break
                 if not running:
                     return
                 for done in self._ray.wait(list(running), num_returns=1)[0]:
@@ -98,22 +110,46 @@ class RayEngine:
             for reference in running:
                 self._ray.cancel(reference, force=True)
 
-    def check(self, folder: Path, memory: int = 0) -> None:
+    def run_group(
+        self, function: Callable[[Task, Progress], None], task: Task, n_processes: int | None, progress: Progress
+    ) -> None:
+        """Run function(task, progress) in several processes at once; all are started again if one dies."""
+        from xmtc.engines.ray_group import RayGroup
+
+        RayGroup(self._ray, self._nodes, n_processes, progress).run(function, task)
+
+    def share(self, value: Value) -> _Stored[Value]:
+        """Store a value once in the cluster, and return a handle of it."""
+        packed = np.frombuffer(pickle.dumps(value, protocol=5), dtype=np.uint8)
+        return _Stored(self._ray.put(packed))
+
+    def check(self, folder: Path | None, memory: int = 0) -> None:
         """Raise unless every node has the same xmtc and Python as this process, sees `folder`, and has the memory."""
         from xmtc import __version__
 
-        mark = folder / f".seen-{os.getpid()}"
-        mark.write_text("")
+        mark = None if folder is None else folder / f".seen-{os.getpid()}"
+        if mark is not None:
+            mark.write_text("")
         try:
             asked = {node["NodeID"]: (node, self._ask(node["NodeID"], mark)) for node in self._nodes()}
             for node, reference in asked.values():
                 here = (__version__, platform.python_version())
                 self._check_node(node, self._result(reference), here, folder, memory)
         finally:
-            mark.unlink(missing_ok=True)
+            if mark is not None:
+                mark.unlink(missing_ok=True)
+
+    def _check_room(self, memory: int) -> None:
+        """Raise unless there is a node that has the memory of a task: Ray would wait for one for ever."""
+        most = max((node["Resources"].get("memory", 0) for node in self._nodes()), default=0)
+        if most < memory:
+            raise ConfigError(
+                f"a task takes about {memory / 2**30:.1f} GiB, and the largest node has {most / 2**30:.1f} GiB; use "
+                "nodes with more memory"
+            )
 
     def _check_node(
-        self, node: dict[str, Any], found: dict[str, Any], here: tuple[str, str], folder: Path, memory: int
+        self, node: dict[str, Any], found: dict[str, Any], here: tuple[str, str], folder: Path | None, memory: int
     ) -> None:
         name, (version, python) = node["NodeManagerAddress"], here
         if found["xmtc"] is None:
@@ -137,10 +173,10 @@ class RayEngine:
                 "use nodes with more memory, or start Ray there with fewer cores (--num-cpus)"
             )
 
-    def _ask(self, node: str, mark: Path) -> Any:
+    def _ask(self, node: str, mark: Path | None) -> Any:
         """What a node says of itself; the function is defined here, so that a node without xmtc can run it."""
 
-        def say(path: str) -> dict[str, Any]:
+        def say(path: str | None) -> dict[str, Any]:
             import os
             import platform
 
@@ -148,12 +184,12 @@ class RayEngine:
                 from xmtc import __version__ as version
             except ImportError:
                 version = None  # type: ignore[assignment]
-            return {"xmtc": version, "python": platform.python_version(), "sees": os.path.exists(path)}
+            return {"xmtc": version, "python": platform.python_version(), "sees": path is None or os.path.exists(path)}
 
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         pinned = NodeAffinitySchedulingStrategy(node, soft=True)  # soft: a node may die while it is asked
-        return self._ray.remote(num_cpus=0, scheduling_strategy=pinned)(say).remote(str(mark))
+        return self._ray.remote(num_cpus=0, scheduling_strategy=pinned)(say).remote(None if mark is None else str(mark))
 
     def _nodes(self) -> list[dict[str, Any]]:
         return [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) > 0]
@@ -176,11 +212,23 @@ class RayEngine:
             ) from None
 
 
+@dataclass(frozen=True)
+class _Stored(Generic[Value]):
+    """A value in Ray's object store, once per node; Ray sends its reference with a task."""
+
+    reference: Any
+
+    def get(self) -> Value:
+        """Return a copy: what Ray itself unpacks cannot be written to, and kernels would be compiled for it anew."""
+        value: Value = pickle.loads(import_ray().get(self.reference).data)
+        return value
+
+
 def _call(function: Callable[[Task], Result], task: Task) -> Result:
     """Run one task in a worker."""
-    from xmtc.engines.workers import use_one_thread
+    from xmtc.engines.workers import use_threads
 
-    use_one_thread()
+    use_threads(1)
     return function(task)
 
 

@@ -7,8 +7,8 @@ import os
 from xmtc.core.threads import settle
 
 
-def use_one_thread() -> None:
-    """Let this process use one thread: there is a worker for every core."""
-    if os.environ.get("XMTC_THREADS") != "1":
-        os.environ["XMTC_THREADS"] = "1"
+def use_threads(n: int) -> None:
+    """Let this process use n threads: those of the cores that it was given."""
+    if os.environ.get("XMTC_THREADS") != str(n):
+        os.environ["XMTC_THREADS"] = str(n)
         settle(os.environ, None)

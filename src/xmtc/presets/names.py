@@ -1,7 +1,7 @@
 """Whether names of labels teach: for each cheap member, two trial models answer it on documents that neither has seen.
 
 A member and a corpus enter; the member leaves, with `train.names` where that ranked the held-out documents better.
-Fine-tuned encoders do as the linear member does: a trial would cost as much as their training.
+For fine-tuned encoders the linear method's trials decide: trials of their own would take as long as their training.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from xmtc.core.metrics import evaluate
 from xmtc.core.model import Model
 from xmtc.core.progress import Progress
 from xmtc.core.rank_corpus import rank_corpus
-from xmtc.presets.members import NEIGHBOURS, ONE_TREE, TREES, Member
+from xmtc.presets.members import FINE_TUNED, NEIGHBOURS, ONE_TREE, TREES, Member
 
 TRIALS = {TREES.name: ONE_TREE, NEIGHBOURS.name: NEIGHBOURS}  # by member: what is trained to decide
 COST = 1.5  # of a member's training, at most: both trials and their ranking
@@ -38,7 +38,7 @@ def decide_names(
     The score is nDCG@5 + tail · PSP@5: names help rare labels most, so both count, in the proportion of the ensemble's
     teaching.
     """
-    trial = TRIALS.get(member.name)
+    trial = ONE_TREE if member.method == FINE_TUNED else TRIALS.get(member.name)
     labels = corpus.labels
     shown = zip(labels.ids[: labels.n_labels], labels.names, labels.alternatives, strict=False)
     if trial is None or corpus.texts is None or not any(name != label or others for label, name, others in shown):
@@ -52,11 +52,11 @@ def decide_names(
         dev = dev.take(np.arange(_MOST // 4))
     if not len(sample) or not len(dev):
         return member
-    trials = [train(sample.compact(), one) for one in (trial, with_names(trial))]
+    trials = [train(sample.compact(), one) for one in (trial, _with_names(trial))]
     plain, named = (_score(model, dev, tail) for model in trials)
     better = "better" if named > plain else "not better"
     progress.say(f"{member.name} with names of labels as documents: {named:.2f} against {plain:.2f}, {better}")
-    return with_names(member) if named > plain else member
+    return _with_names(member) if named > plain else member
 
 
 def _score(model: Model, unseen: Corpus, tail: float) -> float:
@@ -66,11 +66,5 @@ def _score(model: Model, unseen: Corpus, tail: float) -> float:
     return report["nDCG@5"] + tail * report["PSP@5"]
 
 
-def with_names(member: Member) -> Member:
-    """Return the member, taught by names of labels too."""
+def _with_names(member: Member) -> Member:
     return replace(member, config={**member.config, "train": {**member.config.get("train", {}), "names": True}})
-
-
-def uses_names(member: Member | None) -> bool:
-    """Say whether a member is taught by names of labels."""
-    return member is not None and bool(member.config.get("train", {}).get("names"))

@@ -1,7 +1,9 @@
-"""The run of a preset: members are trained one after another, the most useful first, and joined.
+"""The run of a preset: members are trained, the most useful first, and joined.
 
-Documents and a plan enter, one model leaves. What is finished lies in `<out>.partial/`, so that a killed run resumes
-member by member; a network resumes from its own checkpoints. Knows no method: `api` passes the functions that train.
+Documents and a plan enter, one model leaves. What is finished is stored in `<out>.partial/`, so that a killed run
+resumes member by member; a network resumes from its own checkpoints. A member is a task of an engine: in this process
+one comes after another, on other engines they are trained side by side. Knows no method: `api` passes the functions
+that train.
 """
 
 from __future__ import annotations
@@ -10,22 +12,25 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from xmtc.core.corpus import Corpus
+from xmtc.core.engine import Engine, Shared
 from xmtc.core.errors import ConfigError, DataError, ModelError, XmtcError
 from xmtc.core.model import Model
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.run_folder import partial_folder
 from xmtc.core.storage import hash_groups
-from xmtc.presets.members import FINE_TUNED, TREES, Member
-from xmtc.presets.names import COST, decide_names, uses_names, with_names
+from xmtc.presets.members import FINE_TUNED, Member
+from xmtc.presets.names import COST, decide_names
 from xmtc.presets.plan import Plan, Planned, describe_seconds, make_plan
 
 TAIL = 0.3  # weight of rare labels in teaching: raises PSP@k and costs P@k next to nothing
+_CHEAP = 0.05  # of a member's training: trials that take less are never too long
 _TOO_LITTLE = 0.4  # of the time that was planned for a member: below, it is left out
 
 
@@ -68,10 +73,11 @@ class Teach(Protocol):
 class Trainers:
     """What a run needs from above."""
 
-    train: Train
+    train: Train  # can be pickled: other processes train members, too
     teach: Teach
     calibrate: Callable[[Model, Corpus, Progress], Model]
     load: Callable[[Path], Model]
+    open_engine: Callable[[], AbstractContextManager[Engine]]
 
 
 @dataclass
@@ -128,7 +134,9 @@ class PresetRun:
                 folder.write_plan(plan)
         for line in plan.lines():
             progress.say(line)
-        model = self._join(self._train_members(plan, corpus, dev, folder, clock, progress), clock)
+        with self.trainers.open_engine() as engine:
+            trained = self._train_members(engine, plan, corpus, dev, folder, clock, progress)
+        model = self._join(trained, clock)
         if self.out is not None:
             progress.stage("saving")
             model.save(self.out, overwrite=self.overwrite)
@@ -137,6 +145,7 @@ class PresetRun:
 
     def _train_members(
         self,
+        engine: Engine,
         plan: Plan,
         corpus: Corpus,
         dev: Corpus | None,
@@ -146,74 +155,63 @@ class PresetRun:
     ) -> _Trained:
         """Train what fits; the first member always."""
         trained = _Trained(corpus, dev, list(plan.left_out), progress)
-        named = False  # whether names of labels teach the linear member
-        for planned in plan.members:
+        here = engine.name == "local"
+        if not here and folder is not None:
+            engine.check(folder.folder)
+            progress.say(f"members are trained on {engine.outline}")
+        memory = 0 if here else max(planned.memory for planned in plan.members)
+        jobs = self._list_jobs(plan, engine.share((corpus, dev)), folder, clock, trained, progress if here else None)
+        for _, made in engine.run(make_member, jobs, memory=memory, queue=False):
+            name = made.member.name
+            if made.error is not None:
+                if name == plan.members[0].member.name:  # there is no model to fall back on
+                    raise made.error
+                trained.leave_out(f"{name}: {made.error}")
+                continue
+            if made.model is None:
+                assert folder is not None  # `api.prepare_preset` asks for one where members are made elsewhere
+                made.model = self.trainers.load(folder.member(name))
+                progress.say(f"{name} is trained, in {describe_seconds(made.seconds)}")
+            trained.members[name], self.seconds[name] = made.model, made.seconds
+            if folder is not None:
+                folder.finish(made.member, made.seconds)
+        # in the plan's order, whichever was ready first
+        trained.members = {
+            planned.member.name: trained.members[planned.member.name]
+            for planned in plan.members
+            if planned.member.name in trained.members
+        }
+        return trained
+
+    def _list_jobs(
+        self,
+        plan: Plan,
+        shared: Shared[tuple[Corpus, Corpus | None]],
+        folder: _RunFolder | None,
+        clock: _Clock,
+        trained: _Trained,
+        progress: Progress | None,
+    ) -> Iterator[_Job]:
+        """Yield a job for each member that is not finished, when the engine is free for it and if there is time."""
+        for place, planned in enumerate(plan.members):
             name = planned.member.name
             known = None if folder is None else folder.finished(name)
             if known is not None and folder is not None:
-                progress.say(f"{name} is finished already")
-                named = named or (name == TREES.name and uses_names(folder.begun(name)))
+                trained.progress.say(f"{name} is finished already")
                 trained.members[name], self.seconds[name] = self.trainers.load(folder.member(name)), known
                 clock.spent += known
                 continue
             begun = None if folder is None else folder.begun(name)
-            member = begun or _fit(planned, clock.left() - (plan.teaching or 0), first=not trained.members)
+            left = clock.left() - (plan.teaching or 0)
+            member = begun or _fit(planned, left, first=place == 0)
             if member is None:
                 trained.leave_out(f"{name}: {describe_seconds(max(0.0, clock.left()))} were left")
                 continue
-            started = time.monotonic()
-            affordable = clock.left() - (plan.teaching or 0) > (1 + COST) * (planned.seconds or 0)
-            if self.preset != "fast" and begun is None and affordable:
-                member = self._decide_names(member, corpus, dev, progress)
-            if begun is None and named and member.method == FINE_TUNED:
-                member = with_names(member)
-            named = named or (name == TREES.name and uses_names(member))
-            progress.say(f"training {name}")
-            try:
-                trained.members[name] = self._train(member, corpus, dev, folder, begun is not None, progress)
-            except XmtcError as error:
-                if not trained.members:  # there is no model yet to fall back on
-                    raise
-                trained.leave_out(f"{name}: {error}")
-                continue
-            self.seconds[name] = time.monotonic() - started
-            if folder is not None:
-                folder.finish(member, self.seconds[name])
-        return trained
-
-    def _decide_names(self, member: Member, corpus: Corpus, dev: Corpus | None, progress: Progress) -> Member:
-        """The member, taught by names of labels too if trials say so."""
-
-        def train(sample: Corpus, trial: Member) -> Model:
-            options: dict[str, Any] = {"dev": None, "out": None, "seed": self.seed, "resume": False}
-            return self.trainers.train(sample, trial.method, trial.config, **options, progress=SILENT)
-
-        return decide_names(member, corpus, dev, train, TAIL, self.seed, progress)
-
-    def _train(
-        self,
-        member: Member,
-        corpus: Corpus,
-        dev: Corpus | None,
-        folder: _RunFolder | None,
-        begun: bool,
-        progress: Progress,
-    ) -> Model:
-        def train(out: Path | None, resume: bool) -> Model:
-            return self.trainers.train(
-                corpus, member.method, member.config, dev=dev, out=out, seed=self.seed, resume=resume, progress=progress
-            )
-
-        if folder is None:
-            return train(None, False)
-        out = folder.member(member.name)
-        if begun:
-            try:
-                return train(out, True)
-            except (ConfigError, ModelError):  # killed while it wrote its first files
-                folder.clear(member.name)
-        folder.note(member)
-        return train(out, False)
+            trained.progress.say(f"training {name}")
+            seconds = planned.seconds or 0
+            cost = COST * ((plan.members[0].seconds or 0) if member.method == FINE_TUNED else seconds)
+            tries_names = self.preset != "fast" and (left > seconds + cost or cost < _CHEAP * seconds)
+            yield _Job(member, shared, folder, self.trainers.train, self.seed, tries_names, progress)
 
     def _join(self, trained: _Trained, clock: _Clock) -> Model:
         """Teach the ensemble; a single member is calibrated where there is time to train a copy of it."""
@@ -249,6 +247,65 @@ class PresetRun:
             raise ConfigError(f"{out} holds a model of other data or seed; choose another folder or --overwrite")
         progress.say(f"{out} is finished already, with the same data and seed: nothing to do")
         return model
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A member to train, in any process."""
+
+    member: Member
+    shared: Shared[tuple[Corpus, Corpus | None]]  # documents to train on, and dev
+    folder: _RunFolder | None
+    train: Train
+    seed: int
+    tries_names: bool
+    progress: Progress | None  # None: in another process, where nobody listens and the model is passed on by its folder
+
+
+@dataclass
+class _Made:
+    """What became of a job: a model, or the reason why there is none."""
+
+    member: Member
+    seconds: float
+    model: Model | None = None
+    error: XmtcError | None = None
+
+
+def make_member(job: _Job) -> _Made:
+    """Train a member, or resume its training where an earlier process stopped."""
+    started, member = time.monotonic(), job.member
+    corpus, dev = job.shared.get()
+    begun = None if job.folder is None else job.folder.begun(member.name)
+    progress = job.progress or SILENT
+    options: dict[str, Any] = {"seed": job.seed, "progress": progress}
+
+    def try_names(sample: Corpus, trial: Member) -> Model:
+        quiet = {**options, "progress": SILENT}
+        return job.train(sample, trial.method, trial.config, dev=None, out=None, resume=False, **quiet)
+
+    def train(out: Path | None, resume: bool) -> Model:
+        return job.train(corpus, member.method, member.config, dev=dev, out=out, resume=resume, **options)
+
+    def train_in(folder: _RunFolder) -> Model:
+        out = folder.member(member.name)
+        if begun is not None:
+            try:
+                return train(out, True)
+            except (ConfigError, ModelError):  # killed while it wrote its first files
+                folder.clear(member.name)
+        folder.note(member)
+        return train(out, False)
+
+    try:
+        if begun is not None:
+            member = begun
+        elif job.tries_names:
+            member = decide_names(member, corpus, dev, try_names, TAIL, job.seed, progress)
+        model = train(None, False) if job.folder is None else train_in(job.folder)
+    except XmtcError as error:
+        return _Made(member, time.monotonic() - started, error=error)
+    return _Made(member, time.monotonic() - started, None if job.progress is None else model)
 
 
 @dataclass
@@ -348,6 +405,6 @@ class _RunFolder:
 
     def _write(self, name: str, value: Any) -> None:
         path = self.folder / name
-        partial = path.with_name(f".run-{os.getpid()}.json")
+        partial = path.with_name(f".run-{path.stem}-{os.getpid()}.json")
         partial.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
         partial.replace(path)

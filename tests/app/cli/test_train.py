@@ -73,7 +73,10 @@ def test_what_an_engine_cannot_train_is_refused_before_the_data_is_read(tmp_path
     given = ("train", tmp_path / "no-such-data", "--out", tmp_path / "model")
     assert "'knn' cannot be trained on engine 'ray'" in fails(*given, "--method", "knn", "--engine", "ray")
     assert "no engine 'rays'" in fails(*given, "--engine", "rays")
-    assert "leave out --engine" in fails(*given, "--preset", "fast", "--engine", "processes")
+    assert "leave out --workers" in fails(*given, "--preset", "fast", "--workers", 2)
+    network = ("--method", "lightxml")
+    assert "use engine 'ray', or start the command by torchrun" in fails(*given, *network, "--engine", "processes")
+    assert "workers is for networks" in fails(*given, "--workers", 2)
 
 
 def test_what_is_no_model_is_never_overwritten(data: Path, tmp_path: Path) -> None:

@@ -154,8 +154,8 @@ def test_what_cannot_be_trained_in_tasks_is_refused_before_documents_are_read(tm
             api.prepare_run(method, out=tmp_path / "model", engine="processes")
     with pytest.raises(ConfigError, match="no engine 'spark'"):
         api.prepare_run("linear", engine="spark")
-    with pytest.raises(ConfigError, match="leave out engine"):
-        xmtc.train(make_corpus(), preset="fast", engine="processes")
+    with pytest.raises(ConfigError, match="workers is for networks; method 'linear' uses all cores"):
+        api.prepare_run("linear", out=tmp_path / "model", engine="processes", workers=2)
 
 
 def test_mistakes_of_the_data_are_those_of_training_in_memory(tmp_path: Path) -> None:

@@ -110,6 +110,16 @@ def train(
     ] = False,
     engine: EngineOption = None,
     address: Address = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            metavar="N",
+            min=1,
+            help="With --engine ray, for methods that train a network: processes that train it together; by default "
+            "one per GPU, or one per node where there are none.",
+        ),
+    ] = None,
     *,
     table: TableOptions,
 ) -> None:
@@ -121,6 +131,7 @@ def train(
     from xmtc.app.cli.tables import print_leaderboard, print_saved
     from xmtc.core.config import parse_assignments
     from xmtc.core.corpus import Corpus
+    from xmtc.core.run_folder import WRITES
     from xmtc.data import splits, store_mapping
     from xmtc.tracking import check_tracker
 
@@ -145,7 +156,7 @@ def train(
         check_tracker(track)
     mapping = table.mapping()
     config = parse_assignments(settings or [])
-    by_hand = {"--method": method, "--recipe": recipe, "--set": settings, "--engine": engine, "--address": address}
+    by_hand = {"--method": method, "--recipe": recipe, "--set": settings, "--workers": workers}
     limit = None if time_limit is None else parse_duration(time_limit, "--time-limit")
     by_preset = preset is not None or limit is not None
     outs = {seed: out} if seeds is None else {each: seed_folder(out, each) for each in parse_seeds(seeds)}
@@ -153,22 +164,21 @@ def train(
     def prepare(language: str | None) -> list[TrainingRun | PresetRun]:
         """One run per seed; all differ in seed and folder only."""
         options: dict[str, Any] = {"language": language, "resume": resume, "overwrite": overwrite}
+        where = {"engine": engine, "address": address}
         if by_preset:
             return [
-                api.prepare_preset(preset, limit, by_hand=by_hand, out=folder, seed=each, **options)
+                api.prepare_preset(preset, limit, by_hand=by_hand, out=folder, seed=each, **options, **where)
                 for each, folder in outs.items()
             ]
         return [
-            api.prepare_run(
-                method, config, recipe=recipe, out=folder, seed=each, engine=engine, address=address, **options
-            )
+            api.prepare_run(method, config, recipe=recipe, out=folder, seed=each, workers=workers, **options, **where)
             for each, folder in outs.items()
         ]
 
     spoken = parse_language(language)
     runs = prepare(spoken)
     run = runs[0]
-    with show_progress() as progress:
+    with show_progress(WRITES) as progress:
         announce_kernels(progress, training=True)
         progress.stage("reading documents")
         names = choose_names(data, spoken, progress)
@@ -192,8 +202,9 @@ def train(
         for each in runs:
             with _tracked(track, each, progress):
                 model = each.start(corpus, chosen_by, progress)
-            store_mapping(str(each.out), mapping)
-            trained.append((each, model, time.monotonic() - started))
+            if WRITES:
+                store_mapping(str(each.out), mapping)
+                trained.append((each, model, time.monotonic() - started))
             started = time.monotonic()
     for each, model, seconds in trained:
         print_leaderboard(model, str(each.out), {} if isinstance(each, api.TrainingRun) else each.seconds)

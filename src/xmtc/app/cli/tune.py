@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from xmtc.app.cli.options import Group, Seed, check_path, parse_duration
+from xmtc.app.cli.options import Address, EngineOption, Group, Seed, check_path, parse_duration
 from xmtc.app.cli.table_options import TableOptions, takes_tables
 from xmtc.core.errors import ConfigError
 
@@ -42,14 +42,18 @@ def tune(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a recipe at --out, and begin the search anew.")
     ] = False,
+    engine: EngineOption = None,
+    address: Address = None,
     *,
     table: TableOptions,
 ) -> None:
     """Search a method's settings and write the best as a recipe.
 
     Every trial trains a model and scores it on dev: the folder's dev split, or a tenth of train. Trials are kept in
-    RECIPE.journal; run the same command again to resume, or with more --trials to search on.
+    RECIPE.journal; run the same command again to resume, or with more --trials to search on. With --engine processes or
+    ray, as many trials run at once as there are cores.
     """
+    from contextlib import ExitStack
     from importlib.util import find_spec
     from pathlib import Path
 
@@ -59,12 +63,15 @@ def tune(
     from xmtc.app.trials_plot import plot_trials
     from xmtc.core.config import parse_assignments
     from xmtc.data import splits
+    from xmtc.engines import check_engine, open_engine
     from xmtc.tuning import check_tune
     from xmtc.tuning import tune as search
 
     config = parse_assignments(settings or [])
     limit = None if time_limit is None else parse_duration(time_limit, "--time-limit")
     check_tune(method, config, metric, trials)
+    where = "ray" if engine is None and address is not None else engine or "local"
+    check_engine(where, address)
     journal = Path(f"{out}.journal")
     if not Path(out).absolute().parent.is_dir():
         raise ConfigError(f"--out {out}: there is no folder {Path(out).parent}; make it first")
@@ -73,11 +80,12 @@ def tune(
     if overwrite:
         journal.unlink(missing_ok=True)
     mapping = table.mapping()
-    with show_progress() as progress:
+    with show_progress() as progress, ExitStack() as opened:
         progress.stage("reading documents")
         corpus = api.read_corpus(data, "train", group=group, mapping=mapping)
         held = dev if dev is not None else data if "dev" in splits(data) else None
         scored_on = None if held is None else api.read_corpus(held, "dev", mapping=mapping)
+        runs = None if where == "local" else opened.enter_context(open_engine(where, address))
         progress.stage("searching")
         found = search(
             corpus,
@@ -89,6 +97,7 @@ def tune(
             dev=scored_on,
             journal=journal,
             seed=seed,
+            engine=runs,
             progress=progress,
         )
     with open_whole(out, "the recipe ") as file:
