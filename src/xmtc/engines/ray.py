@@ -103,7 +103,7 @@ class RayEngine:
         from xmtc import __version__
 
         mark = folder / f".seen-{os.getpid()}"
-        mark.write_text("")
+        mark.touch()
         try:
             asked = {node["NodeID"]: (node, self._ask(node["NodeID"], mark)) for node in self._nodes()}
             for node, reference in asked.values():

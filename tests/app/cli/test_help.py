@@ -16,7 +16,7 @@ from xmtc.app.cli import commands
 from xmtc.app.cli.panels import ADVANCED, PANELS
 
 MANNERED = re.compile(
-    r"\b(told|go(es)? on with|gone on with|dear|hangs? on|whoever|that is none|in place of|lies? in|anew|a document, at)\b"
+    r"\b(told|go(es)? on with|gone on with|dear|hangs? on|whoever|that is none|in place of|lies? in|anew)\b"
 )
 
 
