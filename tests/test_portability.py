@@ -16,7 +16,8 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "xmtc"
 MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 NAMES = {
-    "signal": r"SIG(?!INT$|TERM$|ABRT$|FPE$|ILL$|SEGV$|_DFL$|_IGN$)\w+|alarm|setitimer|pause|pthread_\w+|sigwait\w*|sigpending",
+    "signal": r"SIG(?!INT$|TERM$|ABRT$|FPE$|ILL$|SEGV$|_DFL$|_IGN$)\w+|alarm|setitimer|pause|pthread_\w+"
+    r"|sigwait\w*|sigpending",
     "os": r"fork\w*|kill\w*|get(e?[ug]id|pgid|pgrp|sid|loadavg)|set(e?[ug]id|sid|pgid)|wait(pid|id|3|4)?|sched_\w+"
     r"|sysconf|statvfs|uname|nice|l?chown|mkfifo|mknod|p(read|write)v?|posix_\w+|sendfile|symlink|link|memfd_create"
     r"|openpty|sync|O_(?!RDONLY$|WRONLY$|RDWR$|CREAT$|EXCL$|TRUNC$|APPEND$)\w+",

@@ -15,11 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
-_QUERY, _DENIED, _ALIVE = (
-    0x1000,
-    5,
-    259,
-)  # PROCESS_QUERY_LIMITED_INFORMATION, ERROR_ACCESS_DENIED, STILL_ACTIVE of Windows
+# PROCESS_QUERY_LIMITED_INFORMATION, ERROR_ACCESS_DENIED and STILL_ACTIVE of Windows
+_QUERY, _DENIED, _ALIVE = 0x1000, 5, 259
 _ASIDE = "-aside"
 
 
