@@ -139,7 +139,7 @@ def test_seeds_are_trained_and_measured_together(data: Path, tmp_path: Path) -> 
     assert found["metrics"]["PSP@1"]["spread"] == pytest.approx(abs(scores[0] - scores[1]) / 2**0.5)
     assert "standard deviation" in xmtc("evaluate", out, data, "--seeds", "3,7").out
     for wrong in ("1", "1,1", "1,x", "-1,2"):
-        assert "--seeds takes two different whole numbers" in fails("evaluate", out, data, "--seeds", wrong)
+        assert "--seeds takes two or more different whole numbers" in fails("evaluate", out, data, "--seeds", wrong)
     assert "leave them out" in fails("evaluate", out, data, "--seeds", "3,7", "--report", tmp_path / "r.html")
     assert "exists" in fails("train", data, "--out", out, "--seeds", "3,9", *one_tree)
     assert not (tmp_path / "model-9").exists()
