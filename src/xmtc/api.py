@@ -438,7 +438,7 @@ def compare(
     """Compare models with the first one on the same corpus, with a paired bootstrap over documents.
 
     The training data of the first model defines the frequency bins, the propensities and, with truth "known", the
-    labels that count, for all models. So models that were trained on different documents are compared on the same labels.
+    labels that count, for all models. So models with different training documents are compared on the same labels.
 
     - models: name → model, or name → a ranking that `load_ranking` returned.
     - truth, propensity: as for `evaluate`.
@@ -720,9 +720,7 @@ def check_update(model: Model) -> Updatable[Any]:
         )
     method = open_method(name)
     if not isinstance(method, Updatable):
-        raise ModelError(
-            f"only linear, knn and match models can be updated; this is a {name!r} model: train a new one"
-        )
+        raise ModelError(f"only linear, knn and match models can be updated; this is a {name!r} model: train a new one")
     return method
 
 

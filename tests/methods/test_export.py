@@ -201,7 +201,7 @@ def test_what_cannot_be_exported(exported, tmp_path):
         xmtc.export(linear, out=tmp_path / "no")
     with pytest.raises(ModelError, match="this model is exported already"):
         xmtc.export(int8, out=tmp_path / "no")
-    with pytest.raises(ModelError, match="export its neural members, then join them again"):
+    with pytest.raises(ModelError, match="export its neural members, then combine them again"):
         xmtc.export(xmtc.ensemble([linear, int8], "rank"), out=tmp_path / "no")
     assert not (tmp_path / "no").exists()
 

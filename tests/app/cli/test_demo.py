@@ -99,7 +99,7 @@ def test_the_whole_story_and_again(folder: Path, tiny_encoders: None) -> None:
     (folder / "balanced.partial" / "run.json").write_text("{}")
     mended = xmtc("demo", "--out", folder)
     assert mended.code == 0, mended.err
-    assert mended.err.count("trained anew") == 2
+    assert mended.err.count("training it again") == 2
     assert without_seconds(mended.out) == without_seconds(result.out)
 
 

@@ -46,7 +46,7 @@ def test_the_table_shows_scores_bins_and_what_was_used(model: Path, data: Path) 
         assert f"{report['metrics'][key]:.2f} [" in result.out
     told = " ".join(result.out.split())  # where lines break hangs on how long the folders' names are
     assert "truth all" in told
-    assert "1 of them were never seen in training" in told
+    assert "1 of them were not in the training data" in told
     assert "A = 0.55, B = 1.5" in told
     assert ["labels", "0", "5", "0"] in [line.split() for line in result.out.splitlines()]
 

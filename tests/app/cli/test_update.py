@@ -149,7 +149,7 @@ def test_mistakes_are_told_in_one_line(model: Path, data: Path, grown: Path, tmp
 def test_only_linear_models(model: Path, other_model: Path, grown: Path, tmp_path: Path) -> None:
     joined = tmp_path / "joined"
     assert xmtc("ensemble", model, other_model, "--out", joined).code == 0
-    assert "update its linear and knn members" in fails("update", joined, grown, "--out", tmp_path / "none")
+    assert "update its linear, knn and match members" in fails("update", joined, grown, "--out", tmp_path / "none")
 
 
 def test_models_of_features(tmp_path: Path) -> None:
