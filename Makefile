@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help demo test lint format bench fuzz clean
+.PHONY: help demo test lint format bench fuzz release clean
 
 help:
 	@echo "make demo    train, compare, explain and report on built-in data, offline: minutes"
@@ -13,6 +13,7 @@ help:
 	@echo "make format  rewrite the sources as ruff wants them"
 	@echo "make fuzz    attack data files, model folders and the server with thousands of harmed inputs: an hour or so"
 	@echo "make bench   race the rivals on the sets of SETS: installs each, hours in all"
+	@echo "make release check the version, build the sdist and the wheel, and try the wheel in an empty environment"
 	@echo "make clean   remove .venv and caches"
 	@echo "PYTHON=python3.12 make …  chooses the Python of a new .venv"
 
@@ -44,6 +45,10 @@ SETS ?= eurlex57k tate pydocs
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.peers.race $(SETS)
 	$(BIN)/python -m benchmarks.tables
+
+# Uploads nothing: RELEASING.md has the steps before and after. Needs git and a package index.
+release: $(INSTALLED)
+	$(BIN)/python -m scripts.release
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache

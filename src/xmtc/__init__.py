@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from xmtc.core.lazy import lazy_names
 from xmtc.core.threads import cpu_quota, settle
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 settle(os.environ, cpu_quota())  # first of all: libraries read these variables when they are loaded
 # where numba keeps compiled kernels, unless the user has chosen a folder; it must be known before numba is imported

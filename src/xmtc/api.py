@@ -1,7 +1,7 @@
-"""The functions that everything above uses: read_corpus, train, load, evaluate, compare, ensemble, update, calibrate.
+"""The main functions: read_corpus, train, load, evaluate, compare, ensemble, update, calibrate.
 
-Command line, server and benchmarks train and load through these. Knows no terminal; which methods and recipes exist is
-the catalogue's business. What only one function needs is imported there, so that training loads nothing else.
+The command line, the server and the benchmarks use them. This module does not print anything; the catalogue knows the
+methods and recipes. Imports that only one function needs are inside it, so that training loads nothing else.
 """
 
 from __future__ import annotations
@@ -401,7 +401,10 @@ def _check_engine(
 
 
 def load(folder: str | Path) -> Model:
-    """Load a model from its folder, or "hf:owner/name" from the hub; a cut, altered or newer one is refused."""
+    """Load a model from its folder, or from the Hugging Face hub by "hf:owner/name".
+
+    Raises ModelError for a folder that is incomplete, damaged, or written by a newer version of xmtc.
+    """
     if str(folder).startswith("hf:") and not Path(folder).exists():
         from xmtc.sharing import fetch_model
 
@@ -437,10 +440,10 @@ def load(folder: str | Path) -> Model:
 
 
 def load_again(folder: str, manifest: dict[str, Any]) -> Model:
-    """Load a pickled model from its folder; raise if that holds another one by now."""
+    """Load a pickled model from its folder; raise if the folder contains another model now."""
     model = load(folder)
     if model.manifest.to_json() != manifest:
-        raise ModelError(f"{folder} holds another model than the one that was pickled; load it by xmtc.load")
+        raise ModelError(f"{folder} contains another model than the one that was pickled; load it with xmtc.load")
     return model
 
 
@@ -454,12 +457,17 @@ def evaluate(
     intervals: bool = True,
     progress: Progress = SILENT,
 ) -> metrics.Report:
-    """Rank a corpus and compare with its labels, joined by label id.
+    """Evaluate a model on a labelled corpus and return a report.
 
-    truth: "all" keeps labels that training never saw in the truth, where they cost recall; "known" drops them and the
-    documents left without labels, for comparison with published tables. propensity: A and B of PSP@k; the model's
-    own by default (0.55 and 1.5 unless its recipe says otherwise). ranking: what `rank_corpus` gave for this corpus,
-    five labels deep or more, where it is known already.
+    The report maps metrics to percentages: report["P@1"], report["PSP@5"], report["macro-F@5/few"]. Labels are matched
+    by id.
+
+    - truth: "all" counts every true label, also those that were not in the training data and cannot be found. "known"
+      ignores these labels, and documents without others, as most published tables do.
+    - propensity: the constants A and B of PSP@k. Default: those of the model, which are 0.55 and 1.5 unless its recipe
+      sets others.
+    - ranking: the result of `rank_corpus` for this corpus, with five labels or more per document, if you have it.
+    - intervals: compute 95 % intervals by resampling the documents.
     """
     from xmtc.core import metrics
     from xmtc.core.suspicions import check_evaluation
@@ -492,19 +500,22 @@ def compare(
     rankings: Mapping[str, Ranking] | None = None,
     progress: Progress = SILENT,
 ) -> metrics.Comparison:
-    """Compare named models on one corpus with the first of them, by a paired bootstrap over documents.
+    """Compare models with the first one on the same corpus, with a paired bootstrap over documents.
 
-    Frequency bins, propensities and, with truth "known", the labels that count come from the first model's training
-    data for all models: models trained on other documents are judged by the same labels. A ranking that `save_ranking`
-    stored may stand for its model. all_pairs: also compare every model with each one before it. rankings: what
-    `rank_corpus` gave for this corpus, by model, five labels deep or more, where they are known already.
+    The training data of the first model defines the frequency bins, the propensities and, with truth "known", the
+    labels that count, for all models. So models with different training documents are compared on the same labels.
+
+    - models: name → model, or name → a ranking that `load_ranking` returned.
+    - truth, propensity: as for `evaluate`.
+    - all_pairs: compare all pairs of models, not only each with the first.
+    - rankings: name → result of `rank_corpus` for this corpus, with five labels or more per document, if you have it.
     """
     from xmtc.core import metrics
     from xmtc.core.saved_ranking import SavedRanking
     from xmtc.core.suspicions import check_evaluation
 
     if not models:
-        raise ConfigError("a comparison needs two models or more; got 0")
+        raise ConfigError("a comparison needs two or more models; got 0")
     first = next(iter(models.values()))
     if isinstance(first, SavedRanking):
         n_documents, used = first.n_documents, propensity or first.propensity
@@ -536,9 +547,9 @@ def compare(
 def save_ranking(
     file: str | Path, model: Model, corpus: Corpus, ranking: Ranking, *, name: str = "", data: str = ""
 ) -> None:
-    """Save what `rank_corpus` gave for a model and a corpus, to be compared later without the model.
+    """Save the result of `rank_corpus`, so that `compare` can use it later without the model.
 
-    name, data: what to call the model and the corpus; shown where the ranking does not fit.
+    - name, data: names of the model and the corpus, for error messages.
     """
     from xmtc.core.saved_ranking import SavedRanking, digest_documents
 
@@ -557,7 +568,7 @@ def save_ranking(
 
 
 def load_ranking(file: str | Path) -> SavedRanking:
-    """Load a ranking that `save_ranking` stored, for `compare`; a cut or foreign file is refused."""
+    """Load a ranking that `save_ranking` wrote, for `compare`; raise for a damaged or foreign file."""
     from xmtc.core.saved_ranking import SavedRanking
 
     return SavedRanking.load(file)
@@ -577,18 +588,19 @@ def ensemble(
     overwrite: bool = False,
     progress: Progress = SILENT,
 ) -> Model:
-    """Join models into one that ranks by all of them; save it to `out` if given.
+    """Combine models into one that ranks with all of them, save it to `out` if given, and return it.
 
-    rule: "mean", "rank", "sigmoid", "softmax" or "round-robin" combine scores or places; "learned" teaches boosted
-    trees on the labelled documents `dev`, and the model comes calibrated. dev: documents that no model was trained on,
-    or the training corpus: then cheap members (linear) are trained again in folds, and of the others the part serves
-    that they held out. tail, from 0 to 1: how much more a rare label counts in teaching. 0.3 raises
-    PSP@k and costs P@k next to nothing; 0.6 raises it further and costs up to half a point of P@1. Scores then order
-    labels by their worth; probabilities stay calibrated.
-
-    rule "cascade": the first of two models ranks every document; of `share` of them (0.2 by default), those that
-    `dev` says gain most, the second, expensive model's ranking is taken. budget: seconds per document, on average, from
-    which the share follows, by latencies that are measured now.
+    - rule: "mean", "sigmoid" and "softmax" average scores, "rank" averages ranks, "round-robin" takes labels from the
+      models in turn. "learned" trains boosted trees on `dev` that decide which model to trust; the result is
+      calibrated. "cascade" needs a fast and a slow model, in this order: the slow one ranks only the documents that
+      should improve most, as learned from `dev`.
+    - weights: one number per model. Default: equal weights.
+    - dev: for rules "learned" and "cascade": labelled documents that no model was trained on, or the training corpus.
+      With the training corpus, linear models are retrained in folds, and other models use the part that they held out.
+    - tail: for rule "learned", from 0 to 1: how much to favour rare labels. 0.3 raises PSP@k at almost no cost in P@k;
+      0.6 raises it more and costs up to half a point of P@1. Probabilities stay calibrated.
+    - share: for rule "cascade": share of documents that the slow model ranks. Default: 0.2.
+    - budget: for rule "cascade", instead of share: mean seconds per document. Latencies are measured now.
     """
     from xmtc.core.ensemble import CASCADE, LEARNED
     from xmtc.core.suspicions import check_members
@@ -631,16 +643,18 @@ def update(
     overwrite: bool = False,
     progress: Progress = SILENT,
 ) -> Model:
-    """Add documents and labels to a linear, knn or match model and retire labels, without training all of it again.
+    """Add documents and labels to a linear, knn or match model, or retire labels, without full retraining.
 
-    corpus: all documents, old and new; or only the new ones, with `base` the documents of the model's training. Without
-    these, new documents teach a linear model new labels, but not known ones; a knn model holds them itself. retire: ids
-    or names of labels never to be ranked again. budget: the share of a full training's work that may go into a linear
-    model, new labels first; 1 refits all that changed. The given model stays as it was; a calibration does not carry
-    over.
+    Returns a new model; the given one does not change. The new model is not calibrated, unless only `labels` is given.
 
-    labels: concepts of a vocabulary that need no documents: models of method match, knn models with
-    `neighbours.labels`, and ensembles with such members suggest them at once, by their names. A calibration stays.
+    - corpus: all documents, old and new; or only the new ones, with the training documents as `base`. Without the
+      training documents, a linear model learns only the new labels from the new documents. A knn model contains its
+      training documents and needs no `base`.
+    - labels: concepts that need no documents. Match models, knn models with `neighbours.labels`, and ensembles with
+      such members suggest them by name.
+    - retire: ids or names of labels to remove from all future rankings.
+    - budget: for linear models, the share of the work of a full training to spend, new labels first. 1 refits every
+      node that changed.
     """
     if labels is not None:
         labels = _check_labels(labels)
@@ -677,7 +691,7 @@ def _finish_update(updated: Model, out: str | Path | None, overwrite: bool, prog
 
 
 def _check_labels(labels: Iterable[Concept]) -> list[Concept]:
-    """The concepts, none twice; what is no vocabulary is refused."""
+    """Return the concepts without duplicates; raise if they are not Concepts."""
     concepts = list(labels)
     strange = next((concept for concept in concepts if not isinstance(concept, Concept)), None)
     if strange is not None:
@@ -699,7 +713,7 @@ def check_add_labels(model: Model) -> None:
 
 
 def _add_labels(model: Model, concepts: Sequence[Concept], progress: Progress) -> Model:
-    """A copy of a model that ranks these concepts, too; of an ensemble, all members that can."""
+    """Return a copy of the model that also ranks these concepts; in an ensemble, add them to all members that can."""
     from xmtc.core.abilities import Composed, TakesLabels, reads_labels
     from xmtc.core.calibration import CalibratedModel, calibration_of, uncalibrated
 
@@ -726,11 +740,13 @@ def export(
     overwrite: bool = False,
     progress: Progress = SILENT,
 ) -> Model:
-    """Write a neural model as one that ranks without torch, by ONNX Runtime; return the exported model.
+    """Export a neural model so that it ranks with ONNX Runtime, without torch; return the exported model.
 
-    The new folder is a model like any other: it loads, ranks, serves, is calibrated and joins ensembles. int8: store
-    weights in 8 bits, which takes a quarter of the space and ranks about twice as fast; scores change a little. A
-    calibration carries over, but not with int8, since scores are others.
+    The new folder works like any other model: it can be loaded, served, calibrated and combined. A calibration is
+    kept, except with int8, because scores change.
+
+    - to: the format, "onnx".
+    - int8: store weights in 8 bits: a quarter of the size, about twice as fast, slightly different scores.
     """
     from xmtc.core.calibration import add_calibration, calibration_of, uncalibrated
     from xmtc.core.exportable import Exportable
@@ -741,12 +757,12 @@ def export(
     plain = uncalibrated(model)
     name = plain.manifest.method
     if name == _ENSEMBLE:
-        raise ModelError("an ensemble is not exported itself; export its neural members, then join them again")
+        raise ModelError("an ensemble cannot be exported; export its neural members, then combine them again")
     if plain.manifest.details.format is not None:
         raise ModelError("this model is exported already; export the model that it was made from")
     method = open_method(name)
     if not isinstance(method, Exportable):
-        raise ModelError(f"only neural models are exported; this one is of method {name!r}, and needs no torch")
+        raise ModelError(f"only neural models can be exported; this is a {name!r} model, which needs no torch")
     with write_folder(out, overwrite=overwrite) as writer:
         progress.stage("exporting")
         method.export(plain, writer, int8=int8)
@@ -754,7 +770,7 @@ def export(
     if calibration is not None and not int8:
         add_calibration(out, calibration)
     elif calibration is not None:
-        progress.say("the exported model is not calibrated, since its scores are others; calibrate it again")
+        progress.say("the exported model is not calibrated, because its scores differ; calibrate it again")
     return load(out)
 
 
@@ -765,20 +781,18 @@ def check_update(model: Model) -> Updatable[Any]:
     name = model.manifest.method
     if name == _ENSEMBLE:
         raise ModelError(
-            "an ensemble is not updated itself; update its linear and knn members, or match, then join them again"
+            "an ensemble cannot be updated; update its linear, knn and match members, then combine them again"
         )
     method = open_method(name)
     if not isinstance(method, Updatable):
-        raise ModelError(
-            f"only linear, knn and match models can be updated; this one is of method {name!r}: train it anew"
-        )
+        raise ModelError(f"only linear, knn and match models can be updated; this is a {name!r} model: train a new one")
     return method
 
 
 def evaluate_stages(
     model: Model, corpus: Corpus, truth: metrics.TruthMode = "all", progress: Progress = SILENT
 ) -> dict[str, Any]:
-    """Measure what comes before the ranking, for models that rank in stages; others give nothing."""
+    """Evaluate the stages before the final ranking; return an empty result for models that rank in one stage."""
     from xmtc.core.abilities import Staged
     from xmtc.core.calibration import uncalibrated
 
@@ -794,12 +808,13 @@ def calibrate(
     out: str | Path | None = None,
     progress: Progress = SILENT,
 ) -> CalibratedModel:
-    """Learn from labelled documents what the model's scores are worth; return the model with probabilities.
+    """Learn probabilities for a model's scores from labelled documents; return the model with probabilities.
 
-    corpus: documents that the model was not trained on. Given the training corpus itself, a part of it serves: what
-    training held out, or, where it held out nothing, a part that a copy of the model is trained without; the copy's
-    scores then stand for the model's. method: "isotonic" or "platt". out: the model's own folder, which the
-    calibration is added to, or a new one.
+    - corpus: documents that the model was not trained on. If it is the training corpus, the part that training held out
+      is used; if training held out nothing, a copy of the model is trained on a part of the corpus, and its scores on
+      the rest are used.
+    - method: "isotonic" fits any rising curve; "platt" fits a logistic curve, for few documents.
+    - out: the folder of the model, to which the calibration is added, or a new folder.
     """
     if not isinstance(corpus, Corpus):
         raise DataError(f"calibrate takes a Corpus, as read_corpus gives it; got {type(corpus).__name__}")
@@ -836,17 +851,19 @@ def calibrate(
 
 
 def compile_kernels() -> bool:
-    """Compile the kernels of linear models now, so that a first training does not wait; return whether that worked."""
+    """Compile the kernels of linear models before the first training; return whether that worked."""
     from xmtc.methods import linear
 
     return linear.compile_kernels()
 
 
 def find_threshold(model: Model, target: str, k: int | None = None) -> Threshold:
-    """Return the probability from which labels reach a target on the documents of calibration, at most k per document.
+    """Return the probability threshold that reaches a target on the calibration documents.
 
-    target: "precision=0.9" (of all labels given), "recall=0.8" (of all true labels) or "f1" (the best there is). k: as
-    many as the calibration looked at, by default. Raises for a model that is not calibrated.
+    Raises for a model that is not calibrated.
+
+    - target: "precision=0.9", "recall=0.8", or "f1" for the best F1.
+    - k: maximum labels per document. Default: as many as the calibration used.
     """
     from xmtc.core import calibration
 

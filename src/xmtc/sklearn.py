@@ -1,7 +1,7 @@
 """The scikit-learn adapter: any method of xmtc as a multi-label classifier.
 
-In come texts (or features, for methods that train on them) and their labels as scikit-learn has them; out come sparse
-(documents × labels) matrices, never dense ones. Works with clone, Pipeline and GridSearchCV. Needs scikit-learn, not
+It accepts texts (or features, for methods that train on them) and labels in the forms of scikit-learn, and returns
+sparse (documents × labels) matrices. It works with clone, Pipeline and GridSearchCV. It needs scikit-learn, but not
 torch.
 """
 
@@ -41,21 +41,23 @@ _UNKNOWN = (  # its first words are what scikit-learn asks of every classifier
 
 
 class InputError(XmtcError, ValueError):
-    """A user's mistake, as both xmtc and scikit-learn know it."""
+    """Invalid input: an error of xmtc that is also the ValueError that scikit-learn expects."""
 
 
 class XMTCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Tag texts with the best few of very many labels.
+    """Tag texts with the most relevant of many labels, as a scikit-learn classifier.
 
-    method: one of `xmtc.api.METHODS`. config: nested settings of the method, such as {"tree": {"trees": 1}}. k: labels
-    of a document, at most. threshold: least score of a label that `predict` gives; None gives all k. seed: the same
-    seed gives the same model.
+    - method: one of `xmtc.api.METHODS`.
+    - config: nested settings of the method, such as {"tree": {"trees": 1}}.
+    - k: maximum labels per document.
+    - threshold: minimum score of a label in `predict`. None returns all k labels.
+    - seed: random seed. The same seed gives the same model.
 
-    `fit` and `score` also take lists of labels as y. Searches and cross-validation of scikit-learn refuse such lists
-    unless cv is a splitter, such as KFold(3): give them a matrix, which `label_matrix(lists)` makes.
+    `fit` and `score` also accept lists of labels as y. The searches and cross-validation of scikit-learn reject such
+    lists unless cv is a splitter, such as KFold(3); give them a matrix from `label_matrix(lists)`.
 
-    After `fit`: `classes_` holds the label of each column (column numbers, if y was a matrix) and `model_` the model,
-    which explains and saves itself as any other.
+    After `fit`, `classes_` has the label of each column (column numbers, if y was a matrix), and `model_` is the model,
+    with `explain` and `save`.
     """
 
     def __init__(
@@ -75,7 +77,7 @@ class XMTCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> XMTCClassifier:
         """Train on texts (a list or array of strings) or features (a matrix, for the linear method).
 
-        y: a sparse or dense (documents × labels) matrix of zeros and ones, or a list of labels for each document.
+        - y: a sparse or dense (documents × labels) matrix of zeros and ones, or a list of labels per document.
         """
         if y is None:
             raise InputError("XMTCClassifier requires y to be passed, but the target y is None")
@@ -94,20 +96,20 @@ class XMTCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> sp.csr_matrix:
-        """Return a (documents × labels) matrix of ones: the k best labels whose score reaches the threshold."""
+        """Return a (documents × labels) matrix with ones for the k best labels whose score reaches the threshold."""
         ranking = self._rank(X, self.k)
         return self._matrix(drop_below(ranking, min_score=self.threshold), None)
 
     def predict_proba(self, X: Any) -> sp.csr_matrix:
-        """Return a (documents × labels) matrix of the scores of the k best labels; others are not stored.
+        """Return a sparse (documents × labels) matrix with the scores of the k best labels.
 
-        Scores are what the method computed: they order labels, and are probabilities only as far as its own are.
+        These are the scores of the method. They order the labels, but are not calibrated probabilities.
         """
         ranking = self._rank(X, self.k)
         return self._matrix(ranking, ranking.scores)
 
     def score(self, X: Any, y: Any) -> float:
-        """Return P@1 as a fraction: how often the best label is one of the document's own."""
+        """Return P@1 as a fraction: the share of documents whose best label is correct."""
         ranking = self._rank(X, 1)
         matrix, classes = _read_targets(y)
         if _is_matrix(y):
@@ -131,7 +133,7 @@ class XMTCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return self.model_.rank(documents, min(k, self.model_.labels.n_labels))
 
     def _matrix(self, ranking: Ranking, values: NDArray[np.float32] | None) -> sp.csr_matrix:
-        """A ranking over the columns of y, with values or ones."""
+        """Return a ranking as a matrix with the columns of y, with these values or ones."""
         rows, places = np.nonzero(ranking.labels >= 0)
         columns = self._columns[ranking.labels[rows, places]]
         data = np.ones(len(rows), dtype=np.int64) if values is None else values[rows, places]
@@ -150,7 +152,7 @@ class XMTCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def label_matrix(lists: Sequence[Sequence[str | int]]) -> tuple[sp.csr_matrix, NDArray[Any]]:
-    """Return a (documents × labels) matrix of ones for lists of labels, and the label of each column.
+    """Turn lists of labels into a (documents × labels) matrix; return it and the label of each column.
 
     This is the y that GridSearchCV and cross_val_score accept.
     """
@@ -159,7 +161,7 @@ def label_matrix(lists: Sequence[Sequence[str | int]]) -> tuple[sp.csr_matrix, N
 
 @contextmanager
 def _known_to_both() -> Iterator[None]:
-    """Turn mistakes that xmtc finds into those that scikit-learn expects."""
+    """Turn errors of xmtc into errors that scikit-learn expects."""
     try:
         yield
     except XmtcError as error:
@@ -167,7 +169,7 @@ def _known_to_both() -> Iterator[None]:
 
 
 def _read_documents(X: Any) -> Documents:
-    """Texts as a list, or features as a csr."""
+    """Return X as texts, or as a csr matrix of features."""
     if isinstance(X, str):
         raise InputError("X must be a list of texts; got one string: put it in a list")
     if not sp.issparse(X):
@@ -180,7 +182,7 @@ def _read_documents(X: Any) -> Documents:
 
 
 def _read_targets(y: Any) -> tuple[sp.csr_matrix, NDArray[Any]]:
-    """A (documents × labels) matrix of ones, and the label of each column."""
+    """Return y as a (documents × labels) matrix of ones, and the label of each column."""
     if _is_matrix(y):
         given = check_array(y, accept_sparse="csr", dtype=None, input_name="y")
         try:
@@ -209,12 +211,12 @@ def _read_targets(y: Any) -> tuple[sp.csr_matrix, NDArray[Any]]:
 
 
 def _is_matrix(y: Any) -> bool:
-    """Whether y is an indicator; a plain list of lists is lists of labels."""
+    """Return whether y is an indicator matrix; a plain list of lists means lists of labels."""
     return sp.issparse(y) or (hasattr(y, "__array__") and np.asarray(y).ndim != 1)
 
 
 def _corpus(documents: Documents, matrix: sp.csr_matrix, classes: NDArray[Any]) -> Corpus:
-    """A corpus whose label i is column i; labels without a document are there too."""
+    """Return a corpus whose label i is column i, including labels without documents."""
     n = documents.shape[0] if sp.issparse(documents) else len(documents)
     check_consistent_length(np.empty(n), matrix)
     ids = [str(label) for label in classes.tolist()]

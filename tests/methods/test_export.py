@@ -197,11 +197,11 @@ def test_what_cannot_be_exported(exported, tmp_path):
     linear, int8 = xmtc.load(exported / "linear"), xmtc.load(exported / "int8")
     with pytest.raises(ConfigError, match="a model is exported to 'onnx'; got 'tflite'"):
         xmtc.export(linear, "tflite", out=tmp_path / "no")
-    with pytest.raises(ModelError, match="only neural models are exported; this one is of method 'linear'"):
+    with pytest.raises(ModelError, match="only neural models can be exported; this is a 'linear' model"):
         xmtc.export(linear, out=tmp_path / "no")
     with pytest.raises(ModelError, match="this model is exported already"):
         xmtc.export(int8, out=tmp_path / "no")
-    with pytest.raises(ModelError, match="export its neural members, then join them again"):
+    with pytest.raises(ModelError, match="export its neural members, then combine them again"):
         xmtc.export(xmtc.ensemble([linear, int8], "rank"), out=tmp_path / "no")
     assert not (tmp_path / "no").exists()
 

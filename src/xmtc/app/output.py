@@ -22,12 +22,14 @@ def open_whole(path: str, what: str = "", *, binary: bool = False) -> Iterator[I
     if target.is_dir():
         raise DataError(f"cannot write {what}to {path}: it is a folder; name a file")
     if is_special(target):
-        with target.open("wb") if binary else target.open("w", encoding="utf-8") as special:
+        with target.open("wb") if binary else target.open("w", encoding="utf-8", newline="\n") as special:
             yield special
         return
     partial = target.with_name(f".{target.name}.writing-{os.getpid()}")
     try:
-        file: IO[Any] = partial.open("wb") if binary else partial.open("w", encoding="utf-8", errors="replace")
+        file: IO[Any] = (
+            partial.open("wb") if binary else partial.open("w", encoding="utf-8", newline="\n", errors="replace")
+        )
     except OSError as error:
         raise DataError(f"cannot write {what}to {path}: {error.strerror}") from None
     try:

@@ -24,10 +24,15 @@ def memory_limit() -> int:
         if not number.isdecimal() or int(number) == 0 or unit not in _UNITS:
             raise ConfigError(f"XMTC_MEMORY must be a size such as 800M or 8G; got {os.environ['XMTC_MEMORY']!r}")
         return int(number) * _UNITS[unit]
-    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")] if sys.platform != "win32" else [2**34]
+    if sys.platform == "win32":
+        installed = ctypes.c_ulonglong()  # kilobytes; stays 0 where the firmware does not say
+        ctypes.WinDLL("kernel32").GetPhysicallyInstalledSystemMemory(ctypes.byref(installed))
+        sizes = [1024 * installed.value or 2**34]
+    else:
+        sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with suppress(OSError, ValueError):  # no such file, or "max"
-            sizes.append(int(Path(limit).read_text()))
+            sizes.append(int(Path(limit).read_text(encoding="utf-8")))
     return min(sizes)
 
 

@@ -60,7 +60,9 @@ def write_stage(run: Path, stage: str) -> Iterator[Path]:
     partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.writing-", dir=target.parent))
     try:
         yield partial
-        (partial / _NAMES).write_text(json.dumps(sorted(path.stem for path in partial.glob("*.npy"))))
+        (partial / _NAMES).write_text(
+            json.dumps(sorted(path.stem for path in partial.glob("*.npy"))), encoding="utf-8", newline="\n"
+        )
         with suppress(OSError):  # another process of the same run was faster
             partial.rename(target)
     finally:
@@ -69,7 +71,7 @@ def write_stage(run: Path, stage: str) -> Iterator[Path]:
 
 def _read_names(path: Path) -> list[str]:
     try:
-        return list(json.loads(path.read_text()))
+        return list(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):
         raise _altered(path) from None
 

@@ -61,7 +61,7 @@ def cpu_quota(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/
 def _groups(root: Path, own: Path) -> Iterator[Path]:
     """The folders of the process's cgroup, of versions 2 and 1, and of those above it."""
     try:
-        lines = own.read_text().splitlines()
+        lines = own.read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
     for line in ["0::/", ":cpu:/", *lines]:
@@ -76,9 +76,11 @@ def _share(folder: Path) -> float | None:
     """Cores that a group may use; None where it has no limit or is not there."""
     try:
         if (folder / "cpu.max").is_file():
-            quota, period = (folder / "cpu.max").read_text().split()
+            quota, period = (folder / "cpu.max").read_text(encoding="utf-8").split()
         else:
-            quota, period = ((folder / f"cpu.cfs_{name}_us").read_text().strip() for name in ("quota", "period"))
+            quota, period = (
+                (folder / f"cpu.cfs_{name}_us").read_text(encoding="utf-8").strip() for name in ("quota", "period")
+            )
         return int(quota) / int(period) if int(quota) > 0 and int(period) > 0 else None
     except (OSError, ValueError):  # "max" is no number
         return None

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+# PROCESS_QUERY_LIMITED_INFORMATION, ERROR_ACCESS_DENIED and STILL_ACTIVE of Windows
+_QUERY, _DENIED, _ALIVE = 0x1000, 5, 259
 _ASIDE = "-aside"
 
 
@@ -82,8 +84,10 @@ def _exchange(one: Path, other: Path) -> bool:
 
 def _runs(pid: str) -> bool:
     """Whether a process of this number, other than ours, is alive."""
-    if not pid.isdecimal() or int(pid) == os.getpid() or os.name == "nt":
+    if not pid.isdecimal() or int(pid) == os.getpid():
         return False
+    if sys.platform == "win32":  # there, os.kill would end the process
+        return _runs_on_windows(int(pid))
     try:
         os.kill(int(pid), 0)
     except (ProcessLookupError, OverflowError):
@@ -91,3 +95,18 @@ def _runs(pid: str) -> bool:
     except OSError:
         return True
     return True
+
+
+def _runs_on_windows(pid: int) -> bool:
+    """Ask Windows whether a process is alive; one that may not be asked is."""
+    if sys.platform != "win32" or pid >= 2**32:
+        return False
+    kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+    kernel.OpenProcess.restype = ctypes.c_void_p
+    handle = kernel.OpenProcess(_QUERY, False, pid)
+    if not handle:
+        return bool(ctypes.get_last_error() == _DENIED)
+    code = ctypes.c_ulong()
+    known = kernel.GetExitCodeProcess(ctypes.c_void_p(handle), ctypes.byref(code))
+    kernel.CloseHandle(ctypes.c_void_p(handle))
+    return not known or code.value == _ALIVE

@@ -1,4 +1,4 @@
-"""CSV and TSV files → rows; guesses how a file is written where nobody says so. Knows no documents.
+"""CSV and TSV files → rows; detects delimiter and encoding unless they are given. Knows no documents.
 
 CSV fields may be quoted and then hold line breaks. TSV has no quoting: one line is one row. A first line `sep=;`, which
 Excel writes, names the delimiter of a CSV file.

@@ -297,7 +297,7 @@ def _feed(
     """Parse one XML file of the archive, chunk by chunk; names come without their namespace."""
 
     def on_doctype(*_: object) -> None:
-        raise DataError(f"{path}: {name} declares a document type, which Excel never writes; save the file anew")
+        raise DataError(f"{path}: {name} declares a document type, which Excel never writes; save the file again")
 
     parser = expat.ParserCreate()
     parser.buffer_text = True
@@ -319,7 +319,7 @@ def _feed(
             parser.Parse(b"", True)
             yield
     except KeyError:
-        raise DataError(f"{path} is not an .xlsx workbook: it lacks {name}; save it anew as .xlsx or .csv") from None
+        raise DataError(f"{path} is not an .xlsx workbook: it lacks {name}; save it again as .xlsx or .csv") from None
     except (
         expat.ExpatError,
         zipfile.BadZipFile,
@@ -329,4 +329,4 @@ def _feed(
         NotImplementedError,  # raised by zipfile for a compression that it does not know
         RuntimeError,
     ) as error:
-        raise DataError(f"cannot read {path}: {name} is damaged ({error}); save it anew as .xlsx or .csv") from None
+        raise DataError(f"cannot read {path}: {name} is damaged ({error}); save it again as .xlsx or .csv") from None

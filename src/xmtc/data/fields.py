@@ -63,7 +63,7 @@ def optional(fields: Mapping[str, Any], key: str, type_: type, default: Any, mis
     if value is None:
         return default
     if not isinstance(value, type_):
-        raise mistake(f"{key!r} must be {_NOUNS[type_]}, got {kind(value)}; mend the value or leave it out")
+        raise mistake(f"{key!r} must be {_NOUNS[type_]}, got {kind(value)}; correct the value or leave it out")
     return value
 
 
@@ -79,7 +79,7 @@ def as_id(value: object, key: str, mistake: Mistake) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     got = "an empty string" if value == "" else kind(value)
-    raise mistake(f"{key!r} must hold strings or whole numbers, got {got}; mend the value or leave it out")
+    raise mistake(f"{key!r} must hold strings or whole numbers, got {got}; correct the value or leave it out")
 
 
 def as_text(value: object, mistake: Mistake) -> str:
@@ -88,7 +88,7 @@ def as_text(value: object, mistake: Mistake) -> str:
         return value or ""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
-    raise mistake(f"a text must be a string, got {kind(value)}; mend the value, or choose other columns with --text")
+    raise mistake(f"a text must be a string, got {kind(value)}; correct the value, or choose other columns with --text")
 
 
 def kind(value: object) -> str:

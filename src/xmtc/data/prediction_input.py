@@ -80,7 +80,7 @@ def _read(source: str | Path | IO[bytes], mapping: TableMapping) -> Iterator[Doc
     if ending in ENDINGS:
         return read_table(path, labelled=False, mapping=mapping)
     raise DataError(
-        f"cannot tell the format of {path}; name it .txt (one text a line), .jsonl, .csv, .tsv, .parquet, .xlsx or "
+        f"unknown format of {path}; use the ending .txt (one text per line), .jsonl, .csv, .tsv, .parquet, .xlsx or "
         ".sqlite"
     )
 

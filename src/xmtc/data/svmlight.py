@@ -63,7 +63,7 @@ def iter_rows(lines: Lines, n: int, width: int, n_labels: int | None = None) -> 
         surplus = np.flatnonzero(rows.n_labels[left:] + rows.n_pairs[left:])
         if len(surplus):
             line = lines.number + left + int(surplus[0]) + 1
-            raise lines.mistake(f"more rows than the {n} of the header; mend the header or remove the rest", line)
+            raise lines.mistake(f"more rows than the {n} of the header; correct the header or remove the rest", line)
         rows = rows._replace(n_labels=rows.n_labels[:left], n_pairs=rows.n_pairs[:left])
         left -= rows.n_rows
         yield rows
@@ -187,7 +187,7 @@ def _as_index(lines: Lines, number: int, word: bytes, below: int, noun: str) -> 
         raise lines.mistake(f"{noun} {_shown(word)} is not a whole number; write each {noun} as 0, 1, 2, …", number)
     if int(word) >= below:
         raise lines.mistake(
-            f"{noun} {int(word)} is out of range: the header allows 0 … {below - 1}; mend the header or the {noun}",
+            f"{noun} {int(word)} is out of range: the header allows 0 … {below - 1}; correct the header or the {noun}",
             number,
         )
     return int(word)

@@ -129,7 +129,7 @@ class RayEngine:
 
         mark = None if folder is None else folder / f".seen-{os.getpid()}"
         if mark is not None:
-            mark.write_text("")
+            mark.touch()
         try:
             asked = {node["NodeID"]: (node, self._ask(node["NodeID"], mark)) for node in self._nodes()}
             for node, reference in asked.values():

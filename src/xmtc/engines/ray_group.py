@@ -137,12 +137,13 @@ class RayGroup:
                 for tracker in self._progress.trackers:
                     tracker.log(*values)
             else:
-                {
+                calls: dict[str, Callable[..., None]] = {
                     "stage": self._progress.stage,
                     "step": self._progress.step,
                     "note": self._progress.note,
                     "say": self._progress.say,
-                }[name](*values)
+                }
+                calls[name](*values)
 
     def _find_death(self, waiting: Sequence[Any]) -> str | None:
         """Return why a process died; None if none did."""

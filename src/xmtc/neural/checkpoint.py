@@ -38,7 +38,9 @@ class Checkpoints:
         run = folder / "run.json"
         if not run.is_file():
             partial = folder / f".run-{os.getpid()}.json"
-            partial.write_text(json.dumps(self.identity, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            partial.write_text(
+                json.dumps(self.identity, indent=1, sort_keys=True) + "\n", encoding="utf-8", newline="\n"
+            )
             partial.replace(run)
         elif _read_json(run) != self.identity:
             raise ConfigError(
@@ -69,7 +71,7 @@ class Checkpoints:
                     flat[f"{i}.{number}.{name}"] = value if isinstance(value, Tensor) else torch.tensor(value)
         save_file(_storable(flat), partial / "optimizer.safetensors")
         save_file(_storable(extra), partial / "extra.safetensors")
-        (partial / "state.json").write_text(json.dumps(state, sort_keys=True) + "\n", encoding="utf-8")
+        (partial / "state.json").write_text(json.dumps(state, sort_keys=True) + "\n", encoding="utf-8", newline="\n")
         target = self.folder / f"step-{step:09d}"
         if target.exists():
             shutil.rmtree(target)
@@ -113,8 +115,8 @@ class RunLog:
         if path is None:
             return
         kept = _lines(path, upto) if path.is_file() else []
-        path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
-        self._file = path.open("a", buffering=1, encoding="utf-8")  # each line goes to disk at once
+        path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8", newline="\n")
+        self._file = path.open("a", buffering=1, encoding="utf-8", newline="\n")  # each line goes to disk at once
 
     def write(self, *, step: int, **facts: Any) -> None:
         """Add one line with these facts and the seconds since the run began or resumed."""

@@ -123,13 +123,17 @@ def save_encoder(encoder: Encoder, tokenizer: Tokenizer, folder: Path) -> None:
     stored = folder / "tokenizer_config.json"
     known = json.loads(stored.read_text(encoding="utf-8"))
     known.pop("local_files_only", None)  # how it was loaded is no part of it
-    stored.write_text(json.dumps(known, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+    stored.write_text(
+        json.dumps(known, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n"
+    )
     settings = json.loads(encoder.network.config.to_json_string(use_diff=False))
     settings.pop("_name_or_path", None)  # where it was loaded from: the same weights must give the same bytes
-    (folder / "config.json").write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    (folder / "config.json").write_text(
+        json.dumps(settings, indent=2, sort_keys=True) + "\n", encoding="utf-8", newline="\n"
+    )
     layout = asdict(encoder.layout)
     del layout["window"]  # is a setting
-    (folder / "layout.json").write_text(json.dumps(layout, sort_keys=True) + "\n")
+    (folder / "layout.json").write_text(json.dumps(layout, sort_keys=True) + "\n", encoding="utf-8", newline="\n")
 
 
 def restore_encoder(folder: Path, config: EncoderConfig, largest: int | None = None) -> tuple[Encoder, Tokenizer]:

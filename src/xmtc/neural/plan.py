@@ -121,8 +121,8 @@ def available_memory() -> int:
 
     free = int(psutil.virtual_memory().available)
     limit, used = (Path("/sys/fs/cgroup") / name for name in ("memory.max", "memory.current"))
-    if limit.is_file() and used.is_file() and limit.read_text().strip().isdigit():
-        free = min(free, int(limit.read_text()) - int(used.read_text()))
+    if limit.is_file() and used.is_file() and limit.read_text(encoding="utf-8").strip().isdigit():
+        free = min(free, int(limit.read_text(encoding="utf-8")) - int(used.read_text(encoding="utf-8")))
     return free
 
 

@@ -406,5 +406,5 @@ class _RunFolder:
     def _write(self, name: str, value: Any) -> None:
         path = self.folder / name
         partial = path.with_name(f".run-{path.stem}-{os.getpid()}.json")
-        partial.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+        partial.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8", newline="\n")
         partial.replace(path)

@@ -102,14 +102,14 @@ def fetch_model(name: str) -> Path:
     try:
         commit = _commit_of(source)
     except ModelError as error:
-        last = known.read_text().strip() if known.is_file() else ""
+        last = known.read_text(encoding="utf-8").strip() if known.is_file() else ""
         if not last or not (models / last / MANIFEST).is_file():
             raise
         warnings.warn(f"{error}; the copy of before is used", Notice, stacklevel=3)
         return models / last
     if not (models / commit / MANIFEST).is_file():
         _download(source, commit, models / commit, False, lambda line: warnings.warn(line, Notice, stacklevel=5))
-    known.write_text(commit)
+    known.write_text(commit, encoding="utf-8", newline="\n")
     return models / commit
 
 

@@ -80,7 +80,7 @@ def test_convert_refuses_in_one_line(data: Path, tmp_path: Path) -> None:
     assert "Known: native, " in convert("--to", "xyz")
     assert "has texts but no features, which the xml-repository layout needs" in convert("--to", "xml-repository")
     assert "cannot read" in convert("--to", "native", "--labels", tmp_path / "none.ttl")
-    assert "cannot tell the format" in convert("--to", "native", "--labels", data)
+    assert "unknown format" in convert("--to", "native", "--labels", data)
     assert "--labels is empty" in convert("--to", "native", "--labels", "")
     assert "leave the language out" in convert("--to", "native", "--language", "de")
     assert "--to" in fails("data", "convert", data, "--out", tmp_path / "out")

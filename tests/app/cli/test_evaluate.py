@@ -46,7 +46,7 @@ def test_the_table_shows_scores_bins_and_what_was_used(model: Path, data: Path) 
         assert f"{report['metrics'][key]:.2f} [" in result.out
     told = " ".join(result.out.split())  # where lines break hangs on how long the folders' names are
     assert "truth all" in told
-    assert "1 of them were never seen in training" in told
+    assert "1 of them were not in the training data" in told
     assert "A = 0.55, B = 1.5" in told
     assert ["labels", "0", "5", "0"] in [line.split() for line in result.out.splitlines()]
 
@@ -139,7 +139,7 @@ def test_seeds_are_trained_and_measured_together(data: Path, tmp_path: Path) -> 
     assert found["metrics"]["PSP@1"]["spread"] == pytest.approx(abs(scores[0] - scores[1]) / 2**0.5)
     assert "standard deviation" in xmtc("evaluate", out, data, "--seeds", "3,7").out
     for wrong in ("1", "1,1", "1,x", "-1,2"):
-        assert "--seeds takes two different whole numbers" in fails("evaluate", out, data, "--seeds", wrong)
+        assert "--seeds takes two or more different whole numbers" in fails("evaluate", out, data, "--seeds", wrong)
     assert "leave them out" in fails("evaluate", out, data, "--seeds", "3,7", "--report", tmp_path / "r.html")
     assert "exists" in fails("train", data, "--out", out, "--seeds", "3,9", *one_tree)
     assert not (tmp_path / "model-9").exists()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.app.conftest import xmtc
+from xmtc import __version__
 from xmtc.app.cli import kernels
 
 
@@ -36,7 +37,7 @@ def test_methods_without_kernels_do_not_speak_of_them(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("chosen", "folder"), [({}, "cache/kernels/0.1.0-python"), ({"NUMBA_CACHE_DIR": "own"}, "own")]
+    ("chosen", "folder"), [({}, f"cache/kernels/{__version__}-python"), ({"NUMBA_CACHE_DIR": "own"}, "own")]
 )
 def test_the_folder_is_under_the_cache_unless_chosen(tmp_path: Path, chosen: dict[str, str], folder: str) -> None:
     environment = {key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"}

@@ -155,7 +155,7 @@ def test_a_threshold_gives_fewer_labels_or_none(calibrated: Path) -> None:
 def test_a_target_chooses_the_threshold(calibrated: Path) -> None:
     result = xmtc("predict", calibrated, "sugar beet", "net cow", "--target", "precision=0.9", "--json")
     threshold = float(result.err.split()[1].rstrip(":"))
-    assert "on the documents of calibration" in result.err
+    assert "on the calibration documents" in result.err
     assert result.out == xmtc("predict", calibrated, "sugar beet", "net cow", "--threshold", threshold, "--json").out
     assert names(calibrated, "sugar beet", "--target", "f1") == [["sugar"]]
     told = fails("predict", calibrated, "sugar", "--target", "recall=0.9", "-k", 1)

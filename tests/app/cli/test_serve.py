@@ -131,7 +131,7 @@ def test_workers_share_the_model_s_pages(server: Served, live: Path, tmp_path: P
     if not Path("/proc/self/smaps").is_file():
         pytest.skip("only Linux tells which pages are shared")
     with served(tmp_path / "stderr", live, "--host", "0.0.0.0", "--queue", 64) as second:
-        assert "warning: anyone who reaches 0.0.0.0 may use it; set a token" in second.log
+        assert "warning: anyone who can reach 0.0.0.0 can use this server; set --token-file" in second.log
         assert post(second, LIGHT).json() == post(server, LIGHT).json()
         for process in (server.process, second.process):
             shared, own = mapped(process.pid, live)
@@ -219,11 +219,11 @@ def test_mistakes_at_the_start_are_one_line(model: Path, other_model: Path, tmp_
     assert "does not exist" in fails("serve", tmp_path / "nothing", "--port", 0)
     assert "two models are called 'first'" in fails("serve", model, "--name", f"first={other_model}")
     assert "--name takes NAME=FOLDER" in fails("serve", "--name", "first")
-    assert "cannot be part of an address" in fails("serve", "--name", f"a/b={model}")
+    assert "cannot be part of a URL" in fails("serve", "--name", f"a/b={model}")
     assert "is not an address of this machine" in fails("serve", model, "--host", "no such host", "--port", 0)
     assert "cannot read the token" in fails("serve", model, "--token-file", tmp_path / "nothing")
     (tmp_path / "token").write_text(" \n")
-    assert "holds no token" in fails("serve", model, "--token-file", tmp_path / "token")
+    assert "has no valid token" in fails("serve", model, "--token-file", tmp_path / "token")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert f"port {port} of 127.0.0.1 is in use; choose another" in fails("serve", model, "--port", port)

@@ -88,7 +88,7 @@ def test_what_cannot_be_done_is_refused_before_any_work(model: Path, tmp_path: P
     write_lines(folder / "a.jsonl", documents(2, 1))
     given = ("predict", model, "--input")
     assert "no file matches" in fails(*given, folder / "*.csv", "--output", out)
-    assert "needs --input" in fails("predict", model, "sugar", "--engine", "processes")
+    assert "need --input with a pattern" in fails("predict", model, "sugar", "--engine", "processes")
     assert "--output" in fails(*given, folder, "--engine", "processes")
     assert "a folder of its own" in fails(*given, folder, "--output", folder)
     assert "a folder of its own" in fails(*given, folder, "--output", tmp_path / "tags.csv")

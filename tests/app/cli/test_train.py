@@ -113,7 +113,7 @@ def test_dev_that_is_not_used_is_said_to_be_so_and_not_read(data: Path, tmp_path
     for name in ("train", "test"):
         (tmp_path / f"{name}.jsonl").write_bytes((data / f"{name}.jsonl").read_bytes())
     (tmp_path / "dev.jsonl").write_text("not read\n")
-    said = "dev is not used: the linear method neither stops early nor chooses by dev\n"
+    said = "dev documents are not used: the linear method does not need them\n"
     for name, options in {"a": [], "b": ["--dev", tmp_path], "c": ["--dev", tmp_path / "dev.jsonl"]}.items():
         result = xmtc("train", tmp_path, "--out", tmp_path / name, *options)
         assert (result.code, result.err) == (0, said)

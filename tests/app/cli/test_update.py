@@ -36,7 +36,7 @@ def test_a_new_label_is_learnt_and_every_command_takes_the_model(model: Path, gr
     out = tmp_path / "updated"
     result = xmtc("update", model, grown, "--out", out)
     assert result.code == 0, result
-    assert "1 new label beside known ones, 3 of 3 nodes refitted" in result.err
+    assert "1 new label in existing clusters, 3 of 3 nodes refitted" in result.err
     assert result.out.startswith(f"{out}: linear, ")
     assert "6 labels, 132 documents" in result.out
     best = xmtc("predict", out, "furnace butter tariff", "-k", 2, "--json").json["labels"]
@@ -85,7 +85,7 @@ def test_new_documents_alone_teach_new_labels_and_this_is_told(model: Path, tmp_
     out = tmp_path / "updated"
     result = xmtc("update", model, tmp_path / "new.jsonl", "--out", out)
     assert result.code == 0
-    assert "the documents of training were not given" in result.err
+    assert "the training documents were not given" in result.err
     assert "132 documents" in result.out
     best = xmtc("predict", out, "furnace butter tariff", "-k", 1, "--json").json["labels"]
     assert best[0]["label"] == "t6"
@@ -149,7 +149,7 @@ def test_mistakes_are_told_in_one_line(model: Path, data: Path, grown: Path, tmp
 def test_only_linear_models(model: Path, other_model: Path, grown: Path, tmp_path: Path) -> None:
     joined = tmp_path / "joined"
     assert xmtc("ensemble", model, other_model, "--out", joined).code == 0
-    assert "update its linear and knn members" in fails("update", joined, grown, "--out", tmp_path / "none")
+    assert "update its linear, knn and match members" in fails("update", joined, grown, "--out", tmp_path / "none")
 
 
 def test_models_of_features(tmp_path: Path) -> None:

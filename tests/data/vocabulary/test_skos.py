@@ -196,7 +196,7 @@ def test_a_vocabulary_from_elsewhere(tmp_path: Path, refusal) -> None:
             assert read_corpus(data, labels=path, language="de").labels.names[0] == "Zucker"
     message = refusal(lambda: read_corpus(tmp_path / "corpus.csv", language="de"))
     assert "without a vocabulary, so there is no language to choose" in message
-    assert "cannot tell the format" in refusal(read_vocabulary, tmp_path / "corpus.csv")
+    assert "unknown format" in refusal(read_vocabulary, tmp_path / "corpus.csv")
     (tmp_path / "l.jsonl").write_text('{"label": "sugar"}\n')
     assert "leave the language out" in refusal(read_vocabulary, tmp_path / "l.jsonl", "de")
     assert "cannot read" in refusal(read_vocabulary, tmp_path / "none.ttl")

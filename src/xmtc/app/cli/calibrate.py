@@ -1,4 +1,4 @@
-"""xmtc calibrate: from labelled documents, what a saved model's scores are worth."""
+"""xmtc calibrate: learn probabilities for the scores of a saved model."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from xmtc.app.cli.options import Group, Json, ModelFolder
+from xmtc.app.cli.panels import data_option, method_option
 from xmtc.app.cli.table_options import TableOptions, takes_tables
 from xmtc.core.errors import DataError
 
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
     from xmtc.core.model import Model
     from xmtc.data import TableMapping
 
-_SHOWN = ("precision=0.95", "precision=0.9", "precision=0.8", "f1")  # targets whose thresholds are told
+_SHOWN = ("precision=0.95", "precision=0.9", "precision=0.8", "f1")  # targets whose thresholds are printed
 
 
 class Method(StrEnum):
-    """How a curve from scores to probabilities is fitted."""
+    """The curve from scores to probabilities."""
 
     isotonic = "isotonic"
     platt = "platt"
@@ -33,20 +34,24 @@ def calibrate(
         str, typer.Argument(metavar="DATA", help="Folder with a dev or train split, or a file of labelled documents.")
     ],
     split: Annotated[
-        str | None, typer.Option("--split", metavar="NAME", help="Split of a folder: dev if there is one, else train.")
+        str | None,
+        data_option("--split", metavar="NAME", help="Split of a data folder. Default: dev if it exists, else train."),
     ] = None,
     method: Annotated[
-        Method, typer.Option("--method", help="isotonic: any rising curve; platt: a logistic one, for few documents.")
+        Method,
+        method_option(
+            "--method", help="isotonic fits any rising curve; platt fits a logistic curve, for few documents."
+        ),
     ] = Method.isotonic,
     group: Group = None,
     json: Json = False,
     *,
     table: TableOptions,
 ) -> None:
-    """Give a model's labels probabilities, learnt from labelled documents, and store that in its folder.
+    """Learn probabilities for a model's scores from labelled documents, and store them in the model folder.
 
-    The documents must not have been trained on. Of the training documents, the part serves that training held out; of
-    a model that was trained on all of them, a copy is trained without a part, which then serves.
+    The documents must not be training documents. If DATA is the training data, the part that training held out is used;
+    if training held out nothing, a copy of the model is trained on a part of the data and calibrated on the rest.
     """
     from dataclasses import asdict
 
@@ -65,12 +70,12 @@ def calibrate(
     reached = {target: found.thresholds.reach(target, DEPTH) for target in _SHOWN}
     thresholds = {target: at for target, at in reached.items() if at is not None}
     if json:
-        told = {target: asdict(at) for target, at in thresholds.items()}
-        print_json({"model": model, "data": data, **found.summary(), "thresholds": told})
+        reported = {target: asdict(at) for target, at in thresholds.items()}
+        print_json({"model": model, "data": data, **found.summary(), "thresholds": reported})
         return
     print(f"{model}: {found.method}, from the best {DEPTH} labels of {found.n_documents:,} documents {found.source}")
     for bin_, pairs in found.pairs.items():
-        curve = "" if bin_ in found.curves else "; too few, so the curve of all labels serves"
+        curve = "" if bin_ in found.curves else "; too few, so the curve of all labels is used"
         if pairs:
             print(f"  {ALL_BINS[bin_].title:16} {pairs:9,} labels ranked, {found.right[bin_]:,} of them right{curve}")
     for target, at in thresholds.items():
@@ -80,7 +85,7 @@ def calibrate(
 def _read(
     loaded: Model, model: str, data: str, split: str | None, group: str | None, mapping: TableMapping | None
 ) -> Corpus:
-    """The split asked for, the dev split, or the documents that the model was trained on."""
+    """Read the requested split, the dev split, or the documents that the model was trained on."""
     from xmtc import api
     from xmtc.core.held_out import is_training_corpus
     from xmtc.data import splits
@@ -91,7 +96,7 @@ def _read(
     corpus = api.read_corpus(data, "train", group=group, mapping=mapping)
     if not is_training_corpus(loaded, corpus):
         raise DataError(
-            f"{data} has no dev split, and its train split is not what {model} was trained on; "
-            "give documents that it was not trained on: a file, or a split by --split"
+            f"{data} has no dev split, and {model} was not trained on its train split; "
+            "give documents that it was not trained on: a file, or a split with --split"
         )
     return corpus

@@ -1,4 +1,4 @@
-"""All commands, and usage mistakes in one line. Nothing heavy is imported before a command runs: --help stays quick."""
+"""All commands, and usage errors in one line. Heavy imports happen inside the commands, so that --help stays quick."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from xmtc.app.cli import (
 from xmtc.app.cli.listings import ListingCommand
 from xmtc.core.errors import ConfigError, nearest
 
-_COMPLETE = "_XMTC_COMPLETE"  # set by what `xmtc --install-completion` puts into the shell's settings
+_COMPLETE = "_XMTC_COMPLETE"  # set by the shell code of `xmtc --install-completion`
 _UsageError: Any = typer.BadParameter.__base__  # typer gives it no public name
 
 app = typer.Typer(
@@ -76,9 +76,9 @@ app.add_typer(_data, name="data")
 
 
 def run(arguments: list[str]) -> None:
-    """Run one command; a usage mistake is a ConfigError that suggests the nearest name."""
+    """Run one command; raise ConfigError, with the nearest known name, for a usage error."""
     command = typer.main.get_command(app)
-    if _COMPLETE in os.environ:  # the shell asks how a line may go on; typer answers and exits
+    if _COMPLETE in os.environ:  # the shell asks for completions; typer prints them and exits
         command(arguments, prog_name="xmtc", complete_var=_COMPLETE)
     try:
         with command.make_context("xmtc", arguments or ["--help"]) as context:
@@ -105,7 +105,7 @@ def _options(
 
 
 def _usage_mistake(error: Any) -> str:
-    """What is wrong with the arguments, with the nearest right name and where to look."""
+    """Return what is wrong with the arguments, the nearest known name, and where to find help."""
     context = error.ctx
     path = context.command_path if context else "xmtc"
     message = error.format_message().replace("Value error, ", "").rstrip(".")

@@ -1,4 +1,4 @@
-"""xmtc data: makes data sets, and converts them from one layout to another."""
+"""xmtc data: create data sets, and convert them between layouts."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from typing import Annotated
 import typer
 
 from xmtc.app.cli.options import Seed, check_path
+from xmtc.app.cli.panels import data_option, output_option
 from xmtc.app.cli.table_options import TableOptions, name_vocabulary, takes_tables
 
 _Folder = Annotated[
     str,
-    typer.Option("--out", metavar="FOLDER", callback=check_path, help="Folder to write; it must be new or empty."),
+    output_option("--out", metavar="FOLDER", callback=check_path, help="Folder to write. It must be new or empty."),
 ]
 
 
 def pydocs(out: _Folder) -> None:
-    """Make a real data set from the docstrings of the Python packages installed here.
+    """Create a real data set from the docstrings of the installed Python packages.
 
-    Texts are names and descriptions; labels are modules and parameter names, some 20,000 with the dev and neural extras
-    and fewer without. Nothing is downloaded and nothing is imported.
+    Texts are names and descriptions; labels are modules and parameter names: about 20,000 with the extras dev and
+    neural, fewer without. Nothing is downloaded or imported.
     """
     from xmtc.app.cli.progress import show_progress
     from xmtc.data import build_pydocs
@@ -33,11 +34,11 @@ def pydocs(out: _Folder) -> None:
 
 def synthetic(
     out: _Folder,
-    documents: Annotated[int, typer.Option("--documents", min=1, help="Documents to make.")],
-    labels: Annotated[int, typer.Option("--labels", min=1, help="Labels to draw from.")],
+    documents: Annotated[int, data_option("--documents", min=1, help="Number of documents.")],
+    labels: Annotated[int, data_option("--labels", min=1, help="Number of labels.")],
     seed: Seed = 0,
 ) -> None:
-    """Make a random data set of any size, for tests of scale; it says nothing about accuracy."""
+    """Create a random data set of any size, for scale tests. Its scores say nothing about accuracy."""
     from xmtc.app.cli.progress import show_progress
     from xmtc.data import build_synthetic
 
@@ -52,34 +53,34 @@ def convert(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="SRC", callback=check_path, help="Folder or file in any layout, or hf:owner/name; see docs/DATA.md."
+            metavar="SRC", callback=check_path, help="Folder or file in any layout, or hf:owner/name. See docs/DATA.md."
         ),
     ],
     out: _Folder,
     to: Annotated[
         str,
-        typer.Option("--to", metavar="LAYOUT", help="One of {layouts}."),
+        output_option("--to", metavar="LAYOUT", help="Layout to write: one of {layouts}."),
     ],
     vocabulary: Annotated[
         str | None,
-        typer.Option(
+        data_option(
             "--vocabulary",
             metavar="FILE",
             callback=check_path,
-            help="Names and parents of labels, instead of SRC's own: a labels.jsonl or a SKOS vocabulary "
+            help="Names and parents of labels, replacing those of SRC: a labels.jsonl or a SKOS vocabulary "
             "(.ttl, .rdf, .nt, .jsonld). --labels FILE means the same.",
         ),
     ] = None,
     language: Annotated[
         str | None,
-        typer.Option("--language", metavar="TAG", help="Of the names of a SKOS vocabulary, such as de."),
+        data_option("--language", metavar="TAG", help="Language of the label names in a SKOS vocabulary, such as de."),
     ] = None,
     *,
     table: TableOptions,
 ) -> None:
     """Write a data set in another layout.
 
-    Splits, documents and the strings of their labels stay; what else the layout cannot hold is reported in one line.
+    Splits, documents and label strings are kept. One line reports anything else that the layout cannot store.
     """
     from xmtc.app.cli.progress import show_progress
     from xmtc.data import convert as convert_data

@@ -1,6 +1,6 @@
-"""xmtc demo: the whole story on built-in data, told while it happens.
+"""xmtc demo: build data, train, evaluate and explain, with explanations of each step.
 
-Every step may be interrupted: the next run goes on with what is finished, and does the rest again.
+Every step can be interrupted: the next run reuses finished steps and repeats the others.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
-
 from xmtc.app.cli.options import check_path, parse_duration
+from xmtc.app.cli.panels import method_option, output_option
 from xmtc.core.errors import ConfigError, DataError, ModelError, XmtcError
 
 if TYPE_CHECKING:
@@ -36,21 +35,21 @@ _QUESTION = "Parse a date string into a datetime"
 def demo(
     out: Annotated[
         str,
-        typer.Option(
+        output_option(
             "--out",
             metavar="FOLDER",
             callback=check_path,
-            help="Folder for data, models and report; what is finished there is used again.",
+            help="Folder for data, models and report. Finished steps in it are reused.",
         ),
     ] = "xmtc-demo",
-    quick: Annotated[bool, typer.Option("--quick", help="The linear model only: about a minute.")] = False,
+    quick: Annotated[bool, method_option("--quick", help="Train only the linear model: about a minute.")] = False,
     time_limit: Annotated[
-        str, typer.Option("--time-limit", metavar="TIME", help="For preset best: such as 90s, 5m or 1h.")
+        str, method_option("--time-limit", metavar="TIME", help="Time limit of preset best, such as 90s, 5m or 1h.")
     ] = "5m",
 ) -> None:
     """Build real data, train a model and two presets, compare and explain them: offline, in minutes.
 
-    Interrupted, it goes on where it stopped when it is run again.
+    If it is interrupted, run it again to continue.
     """
     from xmtc import api
     from xmtc.app.cli import console as terminal
@@ -74,7 +73,7 @@ def demo(
         test = api.read_corpus(folders["data"], "test")
     print(
         f"{len(splits.train):,} documents to train on, {len(splits.dev):,} of other modules to choose and calibrate "
-        f"by, {len(test):,} of yet other modules to test on"
+        f"with, {len(test):,} of yet other modules to test on"
     )
 
     _say(console, steps, "A tree of sparse linear classifiers: seconds")
@@ -113,13 +112,13 @@ def _say(console: Console, steps: itertools.count[int], heading: str) -> None:
 
 
 def _build_data(folder: str) -> None:
-    """Make the data, whole or not at all, unless it is there."""
+    """Build the data, completely or not at all, unless it exists."""
     from xmtc.app.cli.progress import show_progress
     from xmtc.data import build_pydocs
 
     target = Path(folder)
     if (target / "about.json").is_file():  # what build_pydocs writes last
-        print(f"{folder}: used again")
+        print(f"{folder}: reused")
         return
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise DataError(f"{folder} exists and is not the data of a demo; choose another folder with --out")
@@ -128,6 +127,8 @@ def _build_data(folder: str) -> None:
     with show_progress() as progress:
         progress.stage("reading docstrings")
         summary = build_pydocs(building, progress=progress.step)
+    if target.exists():
+        target.rmdir()  # empty; Windows does not replace folders
     building.replace(target)
     print(f"{folder}: {sum(summary.documents.values()):,} documents, {summary.labels:,} labels")
 
@@ -187,8 +188,8 @@ def _trained(
     if Path(folder).exists() or Path(f"{folder}.partial").exists():
         try:
             return train(resume=True)
-        except (ConfigError, ModelError):  # what lies there is of other settings or data, or is damaged
-            progress.say(f"{folder} is of another run: it is trained anew")
+        except (ConfigError, ModelError):  # the folder has other settings or data, or is damaged
+            progress.say(f"{folder} belongs to another run; training it again")
     return train(overwrite=True)
 
 
@@ -218,7 +219,7 @@ def _evaluate(models: dict[str, Model], test: Corpus, data: str, file: str) -> s
     else:
         print_report(report)
     if not drawn:
-        print("no report: its plots need matplotlib; pip install 'xmtc[report]' brings it")
+        print("no report: matplotlib is not installed; install it with: pip install 'xmtc[report]'")
     return file if drawn else None
 
 

@@ -6,9 +6,9 @@ from xmtc.app.cli.options import Json
 
 
 def doctor(json: Json = False) -> None:
-    """Show versions, threads, instruction sets, caches, encoders, and which extras are not installed.
+    """Show versions, threads, CPU instructions, caches, encoders and missing extras.
 
-    Send its output along with a bug report.
+    Include the output in bug reports.
     """
     from xmtc.app.cli.console import megabytes, print_json
     from xmtc.app.doctor import examine
@@ -19,7 +19,7 @@ def doctor(json: Json = False) -> None:
         return
     threads, cache = found["threads"], found["cache"]
     limit = "" if threads["quota"] is None else f", container's limit {threads['quota']}"
-    state = "" if cache["writable"] else ", not writable: set XMTC_CACHE to a folder to write to"
+    state = "" if cache["writable"] else ", not writable: set XMTC_CACHE to a writable folder"
     lines = {
         "xmtc": f"{found['xmtc']}, Python {found['python']}, {found['system']}",
         "packages": ", ".join(f"{name} {version or 'missing'}" for name, version in found["packages"].items()),
@@ -27,7 +27,7 @@ def doctor(json: Json = False) -> None:
         "variables": ", ".join(f"{name}={value}" for name, value in found["variables"].items()) or "none",
         "instructions": ", ".join(found["instructions"]) if found["instructions"] is not None else "unknown",
         "cache": f"{cache['folder']}, {megabytes(cache['bytes'])}{state}",
-        "kernels": "compiled" if found["kernels"] else "not compiled; `xmtc warmup` does it",
+        "kernels": "compiled" if found["kernels"] else "not compiled; run `xmtc warmup`",
     }
     lines |= {f"encoders in {place}": ", ".join(names) or "none" for place, names in found["encoders"].items()}
     complete = [name for name, missing in found["extras"].items() if not missing]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from xmtc.app.cli.listings import complete_rules
 from xmtc.app.cli.options import Group, ModelFolders, Out, Overwrite, Seed, check_path, parse_latency, parse_numbers
+from xmtc.app.cli.panels import data_option, method_option
 from xmtc.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,53 +18,64 @@ def ensemble(
     models: ModelFolders,
     out: Out,
     rule: Annotated[
-        str, typer.Option("--rule", metavar="RULE", autocompletion=complete_rules, help="One of {rules}.")
+        str,
+        method_option(
+            "--rule", metavar="RULE", autocompletion=complete_rules, help="How scores are combined: one of {rules}."
+        ),
     ] = "mean",
     weights: Annotated[
-        str | None, typer.Option("--weights", metavar="W,W,…", help="One number for each model; equal by default.")
+        str | None,
+        method_option(
+            "--weights", metavar="W,W,…", help="Weights of the models, one number each. Default: equal weights."
+        ),
     ] = None,
     dev: Annotated[
         str | None,
-        typer.Option(
+        data_option(
             "--dev",
             metavar="DATA",
             callback=check_path,
-            help="Documents that rules learned and cascade learn from: a folder's dev split, else its train split, or "
-            "a file.",
+            help="Documents for the rules learned and cascade: a folder (its dev split, or train if it has none), or a "
+            "file.",
         ),
     ] = None,
     tail: Annotated[
         float,
-        typer.Option(
+        method_option(
             "--tail",
             metavar="0…1",
-            help="Of rule learned: 0.3 raises PSP@k at hardly any cost; 0.6 more, for up to half a point of P@1.",
+            help="For rule learned: favour rare labels. 0.3 raises PSP@k at almost no cost; 0.6 raises it more, at a "
+            "cost of up to half a point of P@1.",
         ),
     ] = 0.0,
     share: Annotated[
         float | None,
-        typer.Option("--share", metavar="0…1", help="Of rule cascade: share of documents for the second model; 0.2."),
+        method_option(
+            "--share", metavar="0…1", help="For rule cascade: share of documents for the second model. Default: 0.2."
+        ),
     ] = None,
     budget: Annotated[
         str | None,
-        typer.Option(
-            "--budget", metavar="TIME", help='Of rule cascade: time per document, such as "2 ms", for --share.'
+        method_option(
+            "--budget",
+            metavar="TIME",
+            help='For rule cascade: mean time per document, such as "2 ms", instead of --share.',
         ),
     ] = None,
     group: Group = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,
 ) -> None:
-    """Join trained models into one that ranks by all of them.
+    """Combine trained models into one.
 
-    The new folder holds copies of its members, and every command takes it like any other model. Rule "mean" averages
-    scores, "rank" places, "sigmoid" and "softmax" the scores after that function; "round-robin" lets the models
-    choose in turn. Rule "learned" teaches boosted trees which member to trust; it needs documents that no model was
-    trained on, or those of training: linear members are then trained again in folds.
+    The new folder contains copies of its members and works like any other model. Rule "mean" averages scores, "rank"
+    averages ranks, and "sigmoid" and "softmax" average scores after that function; "round-robin" takes labels from the
+    models in turn. Rule "learned" trains boosted trees that decide which member to trust. It needs documents that no
+    model was trained on, or the training documents: then linear members are retrained in folds.
 
-    Rule "cascade" takes a cheap model and an expensive one: the first ranks every document, the second only those
-    whose P@5 gains most by it, as it learns on --dev. --share says how many these are, or --budget how long a document
-    may take on average; a table shows what each share reaches.
+    Rule "cascade" needs a fast model and a slow one. The first ranks every document; the second ranks only the
+    documents whose P@5 should improve most, as learned from --dev. --share sets how many, or --budget the mean time per
+    document. A table shows the scores at each share.
     """
     from typing import cast
 
@@ -76,7 +86,7 @@ def ensemble(
 
     started = time.monotonic()
     if group is not None and dev is None:
-        raise ConfigError("--group says how the documents of --dev are divided; give --dev DATA too")
+        raise ConfigError("--group applies to the documents of --dev; give --dev DATA too")
     shares = None if weights is None else parse_numbers(weights, "--weights", "2,1")
     members = [api.load(folder) for folder in models]
     with show_progress() as progress:
@@ -99,7 +109,7 @@ def ensemble(
 
 
 def _read(data: str, group: str | None) -> Corpus:
-    """The dev split of a folder, else its train split; or a file."""
+    """Read a file, or the dev split of a folder, or its train split if it has no dev split."""
     from xmtc import api
     from xmtc.data import splits
 

@@ -1,7 +1,7 @@
-"""The command line's entry: runs one command and turns whatever happens into an exit code.
+"""The entry of the command line: run one command and return its exit code.
 
-0 done; 2 the user's fault, told in one line; 130 interrupted; 1 our bug. Knows no command: `commands.py` lists them. It
-is imported late, so that an interrupt while it loads is answered like any other.
+0: success; 2: a user error, reported in one line; 130: interrupted; 1: a bug in xmtc. `commands.py` lists the commands.
+It is imported late, so that an interrupt during its import is handled like any other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(list(arguments))
     signal.signal(signal.SIGTERM, _interrupt)
     code = _run(sys.argv[1:])
-    for number in (signal.SIGINT, signal.SIGTERM):  # all is done: the exit code shall tell how, not a late signal
+    for number in (signal.SIGINT, signal.SIGTERM):  # a late signal must not change the exit code
         signal.signal(number, signal.SIG_IGN)
     if code == INTERRUPTED:
         # an interrupt that passed through exec'd code, such as a dataclass's, would make Python kill itself by SIGINT
@@ -43,39 +43,41 @@ def _run(arguments: list[str]) -> int:
             sys.stdout.flush()
         return 0
     except KeyboardInterrupt:
-        _tell("interrupted")
+        _print_line("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader of our output, such as `head`, has ended
         _drop_stdout()
         return 0
     except XmtcError as error:
-        _tell(f"error: {error}")
+        _print_line(f"error: {error}")
         return 2
     except OSError as error:
-        _drop_stdout()  # a full disk behind it would speak up once more when the process ends
+        _drop_stdout()  # a full disk would raise again at exit
         where = f" {error.filename}" if error.filename else ""
-        _tell(f"error: cannot read or write{where}: {error.strerror or error}")
+        _print_line(f"error: cannot read or write{where}: {error.strerror or error}")
         return 2
     except Exception as error:
         if is_out_of_memory(error):
-            told = " ".join(str(error).split())[:200] or "the data or the model is too large"
-            _tell(f"error: not enough memory ({told}); use less data, a smaller model or batch, or a larger machine")
+            reason = " ".join(str(error).split())[:200] or "the data or the model is too large"
+            _print_line(
+                f"error: not enough memory ({reason}); use less data, a smaller model or batch, or a larger machine"
+            )
             return 2
         import traceback
 
         traceback.print_exc()
-        _tell("this is a bug in xmtc: please report it with the lines above")
+        _print_line("this is a bug in xmtc; please report it with the lines above")
         return 1
 
 
-def _tell(line: str) -> None:
-    """Write one line to stderr, whatever the message holds; that nobody reads it is no reason to stop."""
+def _print_line(line: str) -> None:
+    """Write a message to stderr as one line; ignore a closed stderr."""
     with suppress(OSError):
         print(" ".join(line.split()), file=sys.stderr, flush=True)
 
 
 def _use_utf8() -> None:
-    """Names and texts are Unicode, whatever the locale; a stream that the shell closed swallows what it gets."""
+    """Write UTF-8 in any locale; discard output to a stream that the shell has closed."""
     for name in ("stdout", "stderr"):
         stream: Any = getattr(sys, name)
         if stream is None:
@@ -85,7 +87,7 @@ def _use_utf8() -> None:
 
 
 def _drop_stdout() -> None:
-    """Let Python's last flush go nowhere: it would complain about the broken stream."""
+    """Redirect stdout to the null device, so that Python's last flush does not fail."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):  # stdout is no real file, as in tests
@@ -93,19 +95,19 @@ def _drop_stdout() -> None:
 
 
 def _interrupt(number: int, frame: object) -> None:
-    """Answer SIGTERM like Ctrl-C, so that half-written files are removed."""
+    """Handle SIGTERM like Ctrl-C, so that half-written files are removed."""
     raise KeyboardInterrupt
 
 
 @contextmanager
 def _warnings_in_one_line() -> Iterator[None]:
-    """Show the library's own warnings as `warning: …`; others stay as Python shows them."""
+    """Print the library's own warnings as `warning: …`; leave others to Python."""
     with warnings.catch_warnings():
         show = warnings.showwarning
 
         def show_ours(message: Any, category: type[Warning], *place: Any, **rest: Any) -> None:
             if category.__module__.startswith("xmtc."):
-                _tell(f"{'note' if issubclass(category, Notice) else 'warning'}: {message}")
+                _print_line(f"{'note' if issubclass(category, Notice) else 'warning'}: {message}")
             else:
                 show(message, category, *place, **rest)
 

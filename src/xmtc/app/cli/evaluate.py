@@ -22,6 +22,7 @@ from xmtc.app.cli.options import (
     parse_seeds,
     seed_folder,
 )
+from xmtc.app.cli.panels import data_option, method_option, output_option
 from xmtc.app.cli.table_options import TableOptions, takes_tables
 from xmtc.core.errors import ConfigError
 
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
 
 _ReportFile = Annotated[
     str | None,
-    typer.Option(
+    output_option(
         "--report",
         metavar="FILE",
         callback=check_path,
-        help="Write a page with plots and examples, such as report.html.",
+        help="Write an HTML report with plots and examples, such as report.html.",
     ),
 ]
 
@@ -50,22 +51,22 @@ def evaluate(
     report_file: _ReportFile = None,
     save_ranking: Annotated[
         str | None,
-        typer.Option(
+        output_option(
             "--save-ranking",
             metavar="FILE",
             callback=check_path,
-            help="Save the ranking, for `xmtc compare FILE… --data DATA` without the model; such as model.npz.",
+            help="Save the ranking to a file, such as model.npz. `xmtc compare` accepts it instead of the model.",
         ),
     ] = None,
     seeds: Seeds = None,
     *,
     table: TableOptions,
 ) -> None:
-    """Measure a model on labelled documents, with 95 % intervals.
+    """Evaluate a model on labelled documents, with 95 % intervals.
 
-    With --seeds, measure the models that `xmtc train --seeds` made, and show mean and standard deviation over them.
+    --seeds evaluates the models of `xmtc train --seeds` and prints mean and standard deviation.
 
-    With --report also as one HTML file, which needs no network: scores, plots, best and worst labels, examples.
+    --report also writes one HTML file that works offline: scores, plots, best and worst labels, examples.
     """
     from xmtc import api
     from xmtc.app.cli.console import print_json
@@ -78,7 +79,7 @@ def evaluate(
     chosen = parse_propensity(propensity)
     if seeds is not None:
         if report_file is not None or save_ranking is not None:
-            raise ConfigError("--seeds measures several models; --report and --save-ranking take one: leave them out")
+            raise ConfigError("--report and --save-ranking need a single model; leave them out with --seeds")
         _evaluate_seeds(model, parse_seeds(seeds), data, split, truth, chosen, json)
         return
     _check_report(report_file)
@@ -107,7 +108,7 @@ def evaluate(
             scores = ", ".join(f"{key} {member[key]:.2f}" for key in CLUSTER_SCORES)
             print(
                 f"matching ({name_member(member)}): {scores} of {member['clusters']:,} clusters; "
-                f"{member['recall']:.2f} of the true labels lie in the best {member['beam']}"
+                f"{member['recall']:.2f} of the true labels are in the best {member['beam']}"
             )
         print_written(report_file)
         print_written(save_ranking, "ranking")
@@ -118,25 +119,27 @@ def compare(
     models: Annotated[
         list[str],
         typer.Argument(
-            metavar="MODEL...", help="Two or more: folders of models, or files of `xmtc evaluate --save-ranking`."
+            metavar="MODEL...",
+            help="Two or more model folders, or ranking files of `xmtc evaluate --save-ranking`.",
         ),
     ],
-    data: Annotated[str, typer.Option("--data", metavar="DATA", help="Folder or file of labelled documents.")],
+    data: Annotated[str, data_option("--data", metavar="DATA", help="Folder or file of labelled documents.")],
     split: Split = "test",
     truth: TruthOption = Truth.all,
     propensity: PropensityOption = None,
     json: Json = False,
     report_file: _ReportFile = None,
     all_pairs: Annotated[
-        bool, typer.Option("--all-pairs", help="Compare every model with each one before it, not only with the first.")
+        bool, method_option("--all-pairs", help="Compare all pairs of models, not only each with the first.")
     ] = False,
     *,
     table: TableOptions,
 ) -> None:
-    """Compare models with the first of them, on the same documents.
+    """Compare models with the first one, on the same documents.
 
-    A difference is shown with the 95 % interval of a paired bootstrap; where that holds 0, it is undecided. With
-    --report also as one HTML file, which needs no network: scores, plots, and documents on which the models differ.
+    Each difference has a 95 % interval from a paired bootstrap. It is undecided if the interval contains 0.
+
+    --report also writes one HTML file that works offline: scores, plots, and documents on which the models differ.
     """
     from xmtc import api
     from xmtc.app.cli.console import print_json
@@ -145,12 +148,12 @@ def compare(
     from xmtc.app.cli.tables import print_comparison, print_written
 
     if len(models) < 2 or len(set(models)) < len(models):
-        raise ConfigError(f"compare needs two different models or more; got {', '.join(models)}")
+        raise ConfigError(f"compare needs two or more different models; got {', '.join(models)}")
     chosen = parse_propensity(propensity)
     _check_report(report_file)
     saved = [path for path in models if Path(path).is_file()]
     if saved and report_file is not None:
-        raise ConfigError(f"--report needs the models themselves, and {saved[0]} is a saved ranking; give its model")
+        raise ConfigError(f"--report needs model folders, but {saved[0]} is a saved ranking; give its model instead")
     with show_progress() as progress:
         rankings = {path: api.load_ranking(path) for path in saved}
         loaded = {folder: api.load(folder) for folder in models if folder not in rankings}
@@ -175,7 +178,7 @@ def compare(
 def _evaluate_seeds(
     model: str, seeds: list[int], data: str, split: str, truth: Truth, propensity: Propensity | None, json: bool
 ) -> None:
-    """Print mean and standard deviation of each score over models that differ in their seed."""
+    """Print the mean and standard deviation of each score over models with different seeds."""
     from statistics import mean, stdev
 
     from xmtc import api
@@ -205,7 +208,7 @@ def _evaluate_seeds(
 
 
 def _check_report(file: str | None) -> None:
-    """Refuse a report that could not be written, before the long work."""
+    """Raise early if the report could not be written."""
     if file is not None:
         from xmtc.app.report import check_report
 

@@ -7,19 +7,20 @@ from typing import Annotated
 import typer
 
 from xmtc.app.cli.options import Json, ModelFolder, check_utf8
+from xmtc.app.cli.panels import method_option
 from xmtc.core.errors import ConfigError
 
 
 def explain(
     model: ModelFolder,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The text that was tagged.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Text to explain.")],
     label: Annotated[
-        str | None, typer.Option("--label", metavar="NAME", help="Label to explain; the best ones by default.")
+        str | None, method_option("--label", metavar="NAME", help="Label to explain. Default: the best labels.")
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="How many of the best labels to explain.")] = 3,
+    k: Annotated[int, method_option("-k", min=1, help="Number of best labels to explain.")] = 3,
     json: Json = False,
 ) -> None:
-    """Say why a text gets a label: the words that pushed it, and its path through the label tree."""
+    """Explain why a text gets a label: the words that raise its score, and its path through the label tree."""
     from xmtc import api
     from xmtc.app.cli.console import print_json
     from xmtc.app.cli.rankings import explanation_json, print_explanations
@@ -28,7 +29,9 @@ def explain(
     check_utf8(text, "TEXT")
     loaded = api.load(model)
     if api.n_features(loaded) is not None:
-        raise ConfigError("this model was trained on features, not texts; only a model of texts can explain words")
+        raise ConfigError(
+            "this model was trained on features, so it has no words to explain; use a model that was trained on texts"
+        )
     if label is not None:
         wanted = [label]
     else:

@@ -5,25 +5,24 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-import typer
-
 from xmtc.app.cli.options import ModelFolder, Out, Overwrite
+from xmtc.app.cli.panels import method_option, output_option
 
 
 def export(
     model: ModelFolder,
     out: Out,
-    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="onnx.")] = "onnx",
+    to: Annotated[str, output_option("--to", metavar="FORMAT", help="Format of the exported model: onnx.")] = "onnx",
     int8: Annotated[
-        bool, typer.Option("--int8", help="Store weights in 8 bits: a quarter of the space, about twice the speed.")
+        bool, method_option("--int8", help="Store weights in 8 bits: a quarter of the size, about twice as fast.")
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write a neural model as one that ranks without torch, by ONNX Runtime.
+    """Export a neural model so that it ranks with ONNX Runtime, without torch.
 
-    Every command takes the new folder like any other model; it needs `pip install 'xmtc[onnx]'` and no torch. Exporting
-    itself needs torch and `pip install 'xmtc[export]'`. With --int8, scores change a little: check the model with
-    `xmtc compare`, and calibrate it again.
+    The new folder works like any other model. Using it needs `pip install 'xmtc[onnx]'` and no torch; exporting needs
+    torch and `pip install 'xmtc[export]'`. --int8 changes scores slightly: check the model with `xmtc compare`, and
+    calibrate it again.
     """
     from xmtc import api
     from xmtc.app.cli.progress import show_progress

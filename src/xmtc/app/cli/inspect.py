@@ -1,4 +1,4 @@
-"""xmtc inspect: what a data set or a model folder holds."""
+"""xmtc inspect: describe a data set or a model folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xmtc.app.cli.table_options import TableOptions, takes_tables
 
 @takes_tables
 def inspect(
-    path: Annotated[str, typer.Argument(metavar="DATA|MODEL", help="Data set (folder or file) or model folder.")],
+    path: Annotated[str, typer.Argument(metavar="DATA|MODEL", help="Data (a folder or file), or a model folder.")],
     json: Json = False,
     *,
     table: TableOptions,
@@ -28,7 +28,7 @@ def inspect(
 
 
 def _is_vocabulary_alone(path: str) -> bool:
-    """Whether a file is a vocabulary and no documents: SKOS, or a labels.jsonl."""
+    """Return whether a file is a vocabulary without documents: SKOS, or a labels.jsonl."""
     from xmtc.data import is_vocabulary
 
     name = Path(path).name.removesuffix(".gz")

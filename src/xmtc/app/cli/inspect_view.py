@@ -23,12 +23,12 @@ _FIGURES = {  # field of a split → what it is called
     "documents": "documents",
     "labels": "labels that occur",
     "named_labels": "labels with a name",
-    "labels_per_document": "labels a document",
-    "words_per_document": "words a document",
+    "labels_per_document": "labels per document",
+    "words_per_document": "words per document",
     "features": "features",
     "unseen_labels": "labels unseen in train",
-    "texts_in_train": "texts that train holds too",
-    "near_train": "texts like one of train",
+    "texts_in_train": "texts that are also in train",
+    "near_train": "texts similar to one in train",
     "languages": "languages",
     "duplicate_texts": "repeated texts",
     "duplicate_ids": "repeated ids",
@@ -123,7 +123,7 @@ def print_model(path: str, model: Model, files: Mapping[str, int]) -> None:
         "calibrated": _calibrated(model),
     }
     _print_pairs(console, summary)
-    console.print("\nsettings, as --set takes them")
+    console.print("\nsettings, in the form of --set")
     _print_pairs(console, dict(flat_settings(manifest.config)))
     console.print("\ndetails")
     hidden = ("leaderboard", "left_out", "cascade")

@@ -13,9 +13,18 @@ from typing import Any
 
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
+from xmtc.app.cli.panels import ADVANCED, order_of
+
 
 class ListingCommand(TyperCommand):
-    """A command whose help texts may list names."""
+    """A command whose help page groups its options, and may list names."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return --help, in the last panel: it would be a panel of its own."""
+        option = super().get_help_option(ctx)
+        if isinstance(option, TyperOption):
+            option.rich_help_panel = ADVANCED
+        return option
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Fill in the names, then write the help page."""
@@ -23,6 +32,7 @@ class ListingCommand(TyperCommand):
         for parameter in self.params:
             if isinstance(parameter, (TyperArgument, TyperOption)):
                 parameter.help = fill(parameter.help)
+        self.params.sort(key=order_of)  # stable: the panels in the same order everywhere
         super().format_help(ctx, formatter)
 
 

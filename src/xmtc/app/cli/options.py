@@ -1,7 +1,8 @@
-"""Arguments and options that several commands share, so that they are spelt and explained once."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
+import os
 import re
 from enum import StrEnum
 from pathlib import Path
@@ -9,10 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from xmtc.app.cli.panels import advanced_option, data_option, method_option, output_option
 from xmtc.core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from xmtc.core.propensity import Propensity
+
+
+_SEPARATORS = f"/{os.sep}"  # Windows accepts both
 
 
 class Truth(StrEnum):
@@ -23,20 +28,20 @@ class Truth(StrEnum):
 
 
 def check_path(option: typer.CallbackParam, path: str | None) -> str | None:
-    """Refuse an empty path, such as an unset variable of the shell gives; it would mean the current folder."""
+    """Raise for an empty path: an unset shell variable would otherwise mean the current folder."""
     if path == "":
         raise ConfigError(f"{option.opts[0]} is empty; give it a path")
     return path
 
 
 def check_parent(path: str | None) -> None:
-    """Refuse a file to write whose folder does not exist, before the long work."""
+    """Raise early if an output file cannot be written because its folder does not exist."""
     if path is not None and (Path(path).is_dir() or not Path(path).absolute().parent.is_dir()):
         raise ConfigError(f"cannot write {path}: it is a folder, or its folder does not exist; name a file")
 
 
 def check_utf8(text: str, name: str) -> None:
-    """Refuse an argument whose bytes are not UTF-8; Python hands them over in disguise."""
+    """Raise if an argument is not UTF-8; Python passes such bytes as surrogates."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -44,45 +49,56 @@ def check_utf8(text: str, name: str) -> None:
 
 
 ModelFolder = Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a trained model.")]
-ModelFolders = Annotated[list[str], typer.Argument(metavar="MODEL...", help="Folders of two trained models or more.")]
+ModelFolders = Annotated[list[str], typer.Argument(metavar="MODEL...", help="Folders of two or more trained models.")]
 Out = Annotated[
-    str, typer.Option("--out", metavar="FOLDER", callback=check_path, help="Folder to write; it must not exist yet.")
+    str, output_option("--out", metavar="FOLDER", callback=check_path, help="Folder to create. It must not exist yet.")
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a model that exists at --out.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="The same seed gives the same result.")]
+Overwrite = Annotated[bool, output_option("--overwrite", help="Replace an existing model at --out.")]
+Seed = Annotated[
+    int, advanced_option("--seed", min=0, max=2**32 - 1, help="Random seed. The same seed gives the same result.")
+]
 Group = Annotated[
     str | None,
-    typer.Option(
+    data_option(
         "--group",
         metavar="FIELD",
-        help="Field of the documents, such as a source or year; documents held out share no value with the others.",
+        help="Field of the documents, such as source or year. Held-out documents never share a value of it with the "
+        "other documents.",
     ),
 ]
 EngineOption = Annotated[
     str | None,
-    typer.Option(
+    advanced_option(
         "--engine",
         metavar="ENGINE",
-        help="Where to run: local (this process), processes (one per core) or ray (a cluster; see docs/CLUSTERS.md).",
+        help="Where to run: local (this process), processes (one per core) or ray (a cluster, see docs/CLUSTERS.md).",
     ),
 ]
 Address = Annotated[
     str | None,
-    typer.Option(
+    advanced_option(
         "--address",
         metavar="ADDRESS",
-        help="Of a Ray cluster: auto, HOST:PORT or ray://HOST:PORT; without one, Ray is started on this machine.",
+        help="Address of a Ray cluster: auto, HOST:PORT or ray://HOST:PORT. Without it, Ray starts on this machine.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Split = Annotated[str, typer.Option("--split", metavar="NAME", help="Split of a folder; a file is taken whole.")]
+Json = Annotated[bool, output_option("--json", help="Print JSON instead of text.")]
+Split = Annotated[
+    str, data_option("--split", metavar="NAME", help="Split of a data folder. Ignored for a single file.")
+]
 TruthOption = Annotated[
     Truth,
-    typer.Option("--truth", help="all: labels unseen in training stay in the truth; known: they are dropped."),
+    method_option(
+        "--truth", help="all counts every true label; known ignores labels that were not in the training data."
+    ),
 ]
 PropensityOption = Annotated[
     str | None,
-    typer.Option("--propensity", metavar="A,B", help="Propensity of PSP@k; the model's own (0.55,1.5) by default."),
+    method_option(
+        "--propensity",
+        metavar="A,B",
+        help="Propensity constants of PSP@k. Default: those of the model, usually 0.55,1.5.",
+    ),
 ]
 
 
@@ -116,21 +132,21 @@ def parse_latency(text: str, option: str) -> float:
 
 Seeds = Annotated[
     str | None,
-    typer.Option("--seeds", metavar="N,N,…", help="One model per seed: MODEL-0, MODEL-1, … for --seeds 0,1,…"),
+    advanced_option("--seeds", metavar="N,N,…", help="Use one model per seed: --seeds 0,1 means MODEL-0 and MODEL-1."),
 ]
 
 
 def parse_seeds(text: str) -> list[int]:
-    """Read two different seeds or more, separated by commas."""
+    """Read two or more different seeds, separated by commas."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() and int(part) < 2**32 for part in parts) or not 1 < len(set(parts)) == len(parts):
-        raise ConfigError(f"--seeds takes two different whole numbers or more, such as 0,1,2; got {text!r}")
+        raise ConfigError(f"--seeds takes two or more different whole numbers, such as 0,1,2; got {text!r}")
     return [int(part) for part in parts]
 
 
 def seed_folder(model: str, seed: int) -> str:
-    """Return the folder of one of several models that differ in their seed."""
-    return f"{model.rstrip('/')}-{seed}"
+    """Return the folder of the model with this seed, such as model-0."""
+    return f"{model.rstrip(_SEPARATORS)}-{seed}"
 
 
 def parse_propensity(text: str | None) -> Propensity | None:

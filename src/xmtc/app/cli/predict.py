@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from xmtc.app.cli.options import Address, EngineOption, Json, ModelFolder, check_path, check_utf8
+from xmtc.app.cli.panels import data_option, method_option, output_option
 from xmtc.app.cli.table_options import TableOptions, takes_tables
 from xmtc.core.errors import ConfigError
 
@@ -22,49 +23,53 @@ def predict(
     texts: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts to tag.")] = None,
     input: Annotated[
         str | None,
-        typer.Option(
+        data_option(
             "--input",
             metavar="FILE",
             callback=check_path,
-            help="Documents to tag: .txt (one per line), .jsonl, .csv, .tsv, .parquet, .xlsx or .sqlite with 'text' "
-            "and optional 'id', or the columns of training; - is standard input; a folder or pattern names many files. "
-            "For a model trained on features: an XML Repository file.",
+            help="Documents to tag: .txt (one per line), or .jsonl, .csv, .tsv, .parquet, .xlsx or .sqlite with the "
+            "columns 'text' and optionally 'id', or with the columns used in training. - means standard input. A "
+            "folder or a pattern means many files. For a model trained on features: an XML Repository file.",
         ),
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option(
+        output_option(
             "--output",
             metavar="FILE",
             callback=check_path,
-            help="Write here, not to stdout: .csv, .tsv, .jsonl or .parquet with a row per label, or .txt, "
-            "also with .gz. For many files: a folder.",
+            help="File to write instead of stdout: .csv, .tsv, .jsonl or .parquet (one row per label), or .txt; .gz "
+            "may follow. For many files: a folder.",
         ),
     ] = None,
-    wide: Annotated[bool, typer.Option("--wide", help="Write one row per document to --output.")] = False,
-    k: Annotated[int, typer.Option("-k", min=1, help="Labels a document, at most.")] = 5,
+    wide: Annotated[
+        bool, output_option("--wide", help="Write one row per document to --output, not one per label.")
+    ] = False,
+    k: Annotated[int, method_option("-k", min=1, help="Maximum labels per document.")] = 5,
     threshold: Annotated[
         float | None,
-        typer.Option("--threshold", metavar="P", help="Only labels of at least this probability (calibrated models)."),
+        method_option("--threshold", metavar="P", help="Minimum probability of a label. Needs a calibrated model."),
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(
+        method_option(
             "--target",
             metavar="TARGET",
-            help="Choose the threshold by what it gave on calibration's documents: precision=0.9, recall=0.8 or f1.",
+            help="Choose the threshold by the calibration documents: precision=0.9, recall=0.8 or f1.",
         ),
     ] = None,
     min_score: Annotated[
-        float | None, typer.Option("--min-score", metavar="S", help="Only labels of at least this score.")
+        float | None, method_option("--min-score", metavar="S", help="Minimum score of a label.")
     ] = None,
     include: Annotated[
         list[str] | None,
-        typer.Option("--include", metavar="LABEL", help="Only this label (id or name) and all below it; repeatable."),
+        method_option(
+            "--include", metavar="LABEL", help="Suggest only this label (id or name) and its descendants. Repeatable."
+        ),
     ] = None,
     exclude: Annotated[
         list[str] | None,
-        typer.Option("--exclude", metavar="LABEL", help="Never this label or any below it; repeatable."),
+        method_option("--exclude", metavar="LABEL", help="Never suggest this label or its descendants. Repeatable."),
     ] = None,
     json: Json = False,
     engine: EngineOption = None,
@@ -74,11 +79,11 @@ def predict(
 ) -> None:
     """Tag documents with their best labels.
 
-    With --json, one object a line, in the order of the input: id, and labels with label, name and score, and with
-    probability if `xmtc calibrate` has seen the model.
+    --json prints one object per line, in input order: id, and labels with label, name and score, and with probability
+    if the model is calibrated.
 
-    Many files are tagged at once with --input 'shards/*.jsonl.gz' --output FOLDER --engine processes: each is written
-    under its own name, and a run that is started again tags only what is missing.
+    To tag many files: --input 'shards/*.jsonl.gz' --output FOLDER --engine processes. Each result has the name of its
+    input file. If you run the command again, it tags only the missing files.
     """
     from xmtc.app.cli.kernels import announce_kernels
     from xmtc.app.cli.prediction_output import check_output
@@ -109,10 +114,10 @@ def predict(
     with show_progress(shown=output is not None or not sys.stdout.isatty()) as progress:
         announce_kernels(progress)
         if tagger.chosen is not None:
-            progress.say(f"{tagger.chosen} on the documents of calibration")
+            progress.say(f"{tagger.chosen} on the calibration documents")
         progress.stage("ranking")
         if tagger.tag(source, output, lambda done: progress.step(done, 0)) == 0:
-            progress.say("no documents in the input: nothing to tag")
+            progress.say("the input has no documents; nothing to tag")
 
 
 def _predict_shards(
@@ -125,23 +130,23 @@ def _predict_shards(
 
     if texts or input is None or input == "-" or output is None:
         raise ConfigError(
-            "tagging many files, or with --engine, needs --input, a pattern or folder, and --output, a folder"
+            "--engine and input patterns need --input with a pattern or folder, and --output with a folder"
         )
     shards = find_shards(input, output)
-    request.open()  # what is wrong with the model or the options is wrong before any worker starts
+    request.open()  # report errors in the model or the options before any worker starts
     with show_progress() as progress, open_engine(engine, address) as opened:
         tag_shards(request, shards, output, opened, progress)
 
 
 def _source(texts: list[str], path: str | None) -> list[str] | str:
-    """The texts given, or the file to read."""
+    """Return the texts, or the file to read."""
     if texts and path is not None:
         raise ConfigError("give either TEXT or --input, not both")
     for i, text in enumerate(texts, start=1):
         check_utf8(text, f"TEXT {i}")
         if _is_file(text):
             raise ConfigError(
-                f"{text!r} is a file; tag its documents with --input {text}, or pipe the words to standard input"
+                f"{text!r} is a file; tag its documents with --input {text}, or pipe these words to standard input"
             )
     if texts:
         return texts

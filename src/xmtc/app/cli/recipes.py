@@ -1,4 +1,4 @@
-"""xmtc recipes: which settings come with the package, and for what."""
+"""xmtc recipes: list the recipes of the package."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from xmtc.app.cli.options import Json
 
 
 def recipes(json: Json = False) -> None:
-    """List the recipes: for which data, on what machine, at what cost.
+    """List the recipes with their data set, machine and cost.
 
-    `xmtc train DATA --recipe NAME --out MODEL` uses one; --set changes single settings of it.
+    Use one with `xmtc train DATA --recipe NAME --out MODEL`; --set changes single settings.
     """
     from xmtc import api
     from xmtc.app.cli.console import print_json
@@ -26,7 +26,7 @@ def recipes(json: Json = False) -> None:
 
 
 def list_if_asked(recipe: str | None) -> str | None:
-    """Print the recipes and stop for `--recipe list`, whatever else the command lacks."""
+    """Print the recipes and exit for `--recipe list`, even if other arguments are missing."""
     if recipe == "list":
         recipes()
         raise typer.Exit

@@ -1,4 +1,4 @@
-"""xmtc serve: models behind HTTP."""
+"""xmtc serve: serve models over HTTP."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from xmtc.app.cli.options import check_path
+from xmtc.app.cli.panels import advanced_option, data_option, network_option
 from xmtc.app.hang_up import HangUp
 from xmtc.core.errors import ConfigError
 
@@ -22,53 +23,72 @@ _TOKEN = "XMTC_TOKEN"
 def serve(
     models: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[MODEL]...", help="Model folders; each is served by its folder's name."),
+        typer.Argument(metavar="[MODEL]...", help="Model folders. Each model is served under the name of its folder."),
     ] = None,
     name: Annotated[
-        list[str] | None, typer.Option("--name", metavar="NAME=FOLDER", help="Serve a model by another name.")
+        list[str] | None,
+        data_option("--name", metavar="NAME=FOLDER", help="Serve a model under another name. Repeatable."),
     ] = None,
     host: Annotated[
-        str, typer.Option("--host", help="Address to listen on; 0.0.0.0 is every one of this machine.")
+        str, network_option("--host", help="Address to listen on. 0.0.0.0 means all addresses of this machine.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 is any free one.")] = 8000,
+    port: Annotated[
+        int, network_option("--port", min=0, max=65535, help="Port to listen on. 0 means any free port.")
+    ] = 8000,
     token_file: Annotated[
         str | None,
-        typer.Option(
+        network_option(
             "--token-file",
             metavar="FILE",
             callback=check_path,
-            help=f"Ask clients for the bearer token in this file; ${_TOKEN} works too.",
+            help=f"File with the bearer token that clients must send. Default: ${_TOKEN}, if it is set.",
         ),
     ] = None,
     queue: Annotated[
-        int, typer.Option("--queue", min=1, help="Texts that may wait for one model; then clients get a 503.")
+        int,
+        advanced_option(
+            "--queue", min=1, help="Maximum number of waiting texts per model. Further requests get a 503."
+        ),
     ] = 1024,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=0.1, max=3600, help="Seconds a request may take; then it gets a 504.")
+        float,
+        advanced_option("--timeout", min=0.1, max=3600, help="Maximum seconds per request. Slower requests get a 504."),
     ] = 30.0,
     workers: Annotated[
-        int, typer.Option("--workers", min=1, max=256, help="Processes that share the port; one per core is best.")
+        int,
+        advanced_option(
+            "--workers", min=1, max=256, help="Number of processes that share the port. One per core is best."
+        ),
     ] = 1,
     connections: Annotated[
         int,
-        typer.Option("--connections", min=1, help="Connections at a time; then idle ones are closed."),
+        advanced_option(
+            "--connections", min=1, help="Maximum number of open connections. Beyond it, idle ones are closed."
+        ),
     ] = 1000,
     rate: Annotated[
         float | None,
-        typer.Option("--rate", min=0.01, metavar="N", help="Requests per second of one client address; then a 429."),
+        network_option(
+            "--rate",
+            min=0.01,
+            metavar="N",
+            help="Maximum requests per second and client address. Further ones get a 429.",
+        ),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(
+        network_option(
             "--allow-host",
             metavar="NAME",
-            help="Name that this server goes by, such as a proxy's; others are refused, as always on 127.0.0.1.",
+            help="Host name that clients may use for this server, such as that of a proxy. Others are refused. "
+            "Repeatable.",
         ),
     ] = None,
 ) -> None:
-    """Answer HTTP requests with models, and show a page to try them on.
+    """Serve models over HTTP, with a web page to try them.
 
-    SIGTERM and Ctrl-C finish what was accepted; SIGHUP reads changed model folders again. See docs/SERVING.md.
+    Ctrl-C and SIGTERM stop the server after it has answered accepted requests; SIGHUP reloads changed model folders.
+    See docs/SERVING.md.
     """
     folders = _folders(models or [], name or [])
     token = _token(token_file)
@@ -82,13 +102,13 @@ def serve(
             raise ConfigError(f"the server needs {error.name}; install it with: pip install 'xmtc[serve]'") from None
 
         if workers > 1 and sys.platform == "win32":
-            _say("warning: on Windows processes do not share a port; one worker serves")
+            _say("warning: several workers are not supported on Windows; using one")
             workers = 1
         with open_socket(host, port) as listener:
             address, port, *_ = listener.getsockname()
             local = _is_local(address)
             if token is None and not local:
-                _say(f"warning: anyone who reaches {host} may use it; set a token with --token-file or ${_TOKEN}")
+                _say(f"warning: anyone who can reach {host} can use this server; set --token-file or ${_TOKEN}")
             settings = ServerSettings(
                 folders=folders,
                 token=token,
@@ -109,7 +129,7 @@ def serve(
 
 
 def _folders(models: Sequence[str], named: Sequence[str]) -> dict[str, Path]:
-    """Name → folder; each name once."""
+    """Return the folder of each name; raise if two models have the same name."""
     pairs = [(_folder_name(folder), folder) for folder in models]
     for option in named:
         name, separator, folder = option.partition("=")
@@ -121,7 +141,7 @@ def _folders(models: Sequence[str], named: Sequence[str]) -> dict[str, Path]:
     folders: dict[str, Path] = {}
     for name, folder in pairs:
         if "/" in name or not name.isprintable():
-            raise ConfigError(f"{name!r} cannot be part of an address; choose another with --name NAME={folder}")
+            raise ConfigError(f"{name!r} cannot be part of a URL; choose another name with --name NAME={folder}")
         if name in folders:
             raise ConfigError(
                 f"two models are called {name!r}: {folders[name]} and {folder}; rename one with --name NAME={folder}"
@@ -133,7 +153,7 @@ def _folders(models: Sequence[str], named: Sequence[str]) -> dict[str, Path]:
 def _folder_name(folder: str) -> str:
     name = Path(folder).absolute().name if Path(folder).name != ".." else Path(folder).resolve().name
     if not name or not folder:
-        raise ConfigError(f"{folder!r} has no name; give one with --name NAME={folder}")
+        raise ConfigError(f"{folder!r} is not a folder name; choose a name with --name NAME={folder}")
     return name
 
 
@@ -151,12 +171,14 @@ def _token(path: str | None) -> str | None:
     if token is None:
         return None
     if not token.isprintable() or " " in token or not token:
-        raise ConfigError(f"{where} holds no token; a token is one word, such as `openssl rand -hex 32` prints")
+        raise ConfigError(
+            f"{where} has no valid token; a token is one word, such as the output of `openssl rand -hex 32`"
+        )
     return token
 
 
 def _names(host: str, allowed: Sequence[str]) -> list[str]:
-    """Names that clients may call this server by, besides addresses and localhost, which are always right."""
+    """Return the host names that clients may use, besides addresses and localhost."""
     return [*allowed, *([] if host == "localhost" or host in allowed else [host])]
 
 

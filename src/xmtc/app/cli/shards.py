@@ -151,7 +151,7 @@ def _begin(folder: Path, request: Request, shards: Sequence[Shard]) -> None:
             raise ConfigError(f"{taken} exists and is not of an earlier run of this command; choose another folder")
         folder.mkdir(parents=True, exist_ok=True)
         partial = folder / f"{_RUN}.writing-{os.getpid()}"
-        partial.write_text(text, encoding="utf-8")
+        partial.write_text(text, encoding="utf-8", newline="\n")
         partial.replace(mark)
     except OSError as error:
         raise DataError(f"cannot write to {folder}: {error.strerror or error}") from None

@@ -1,4 +1,4 @@
-"""xmtc push and xmtc pull: models on the Hugging Face hub."""
+"""xmtc push and xmtc pull: share models on the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from xmtc.app.cli.options import ModelFolder, Out, Overwrite
+from xmtc.app.cli.panels import data_option, output_option
 
-HubName = Annotated[str, typer.Argument(metavar="hf:OWNER/NAME", help="Model of the hub; @REVISION may follow.")]
+HubName = Annotated[str, typer.Argument(metavar="hf:OWNER/NAME", help="Model on the hub, optionally with @REVISION.")]
 
 
 def push(
@@ -17,16 +18,19 @@ def push(
     name: HubName,
     scores: Annotated[
         str | None,
-        typer.Option("--scores", metavar="FILE", help="Output of xmtc evaluate --json, for the model card."),
+        data_option(
+            "--scores", metavar="FILE", help="Scores for the model card: the output of `xmtc evaluate --json`."
+        ),
     ] = None,
     licence: Annotated[
-        str | None, typer.Option("--licence", metavar="NAME", help="Licence as the hub writes it, such as apache-2.0.")
+        str | None,
+        output_option("--licence", metavar="NAME", help="Licence identifier of the hub, such as apache-2.0."),
     ] = None,
-    private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
+    private: Annotated[bool, output_option("--private", help="Create a new repository as private.")] = False,
 ) -> None:
-    """Send a model to the Hugging Face hub, with a model card.
+    """Upload a model to the Hugging Face hub, with a model card.
 
-    Needs a token that may write: `hf auth login`, or HF_TOKEN.
+    Needs a token with write access: `hf auth login`, or HF_TOKEN.
     """
     from xmtc.sharing import push_model
 
@@ -34,9 +38,9 @@ def push(
 
 
 def pull(name: HubName, out: Out, overwrite: Overwrite = False) -> None:
-    """Fetch a model from the Hugging Face hub into a folder, and check its files.
+    """Download a model from the Hugging Face hub into a folder, and verify its files.
 
-    Commands that take a model also take hf:OWNER/NAME itself; the model is then kept in the cache.
+    Commands that need a model also accept hf:OWNER/NAME; the model is then stored in the cache.
     """
     from xmtc.sharing import pull_model
 

@@ -1,4 +1,4 @@
-"""Options that say how a table is to be read, given once for all commands that read one."""
+"""Options that say how to read a table, shared by all commands that read tables."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
+from xmtc.app.cli.panels import table_option
 
 if TYPE_CHECKING:
     from xmtc.data import TableMapping
 
 _PREFIX = "table_"  # of the parameters, for some commands have a `text` or `labels` of their own
 _OPTIONS = {
-    "text": ("--text", "COLUMNS", "Columns of a table that hold the text, such as title,description, in this order."),
-    "labels": ("--labels", "COLUMN", "Column of a table that holds the labels."),
-    "id": ("--id", "COLUMN", "Column of a table that holds the document's id."),
-    "label_separator": ("--label-separator", "S", "What separates labels in a cell, such as '|'; guessed otherwise."),
-    "delimiter": ("--delimiter", "C", "What separates columns of a CSV file, such as ';' or tab; guessed otherwise."),
-    "encoding": ("--encoding", "NAME", "Encoding of a CSV or JSON lines file, such as cp1252; guessed otherwise."),
-    "table": ("--table", "NAME", "Sheet of an Excel workbook or table of a database; not needed if there is one only."),
+    "text": ("--text", "COLUMNS", "Text columns of a table, in order, such as title,description."),
+    "labels": ("--labels", "COLUMN", "Label column of a table."),
+    "id": ("--id", "COLUMN", "Id column of a table."),
+    "label_separator": ("--label-separator", "S", "Separator of labels in a cell, such as '|'. Default: detected."),
+    "delimiter": ("--delimiter", "C", "Separator of columns in a CSV file, such as ';' or tab. Default: detected."),
+    "encoding": ("--encoding", "NAME", "Encoding of a CSV or JSON lines file, such as cp1252. Default: detected."),
+    "table": ("--table", "NAME", "Sheet of an Excel file or table of a database, if it has several."),
 }
 
 
 class TableOptions(NamedTuple):
-    """The options as they were given."""
+    """The options, as given by the user."""
 
     text: str | None = None
     labels: str | None = None
@@ -37,7 +37,7 @@ class TableOptions(NamedTuple):
     table: str | None = None
 
     def mapping(self, model: str | None = None) -> TableMapping | None:
-        """Return what was given, over what the model folder stores; None if there is neither."""
+        """Return the given options, completed by those that the model folder stores; None if there are none."""
         from xmtc.core.config import build
         from xmtc.data import TableMapping, stored_mapping
 
@@ -52,19 +52,19 @@ class TableOptions(NamedTuple):
 
 
 def name_vocabulary(vocabulary: str | None, table: TableOptions) -> tuple[str | None, TableOptions]:
-    """Return the vocabulary that --vocabulary or --labels names, and the options; --labels may name a column, too."""
+    """Return the vocabulary of --vocabulary or --labels, and the other options; --labels may also be a column."""
     from xmtc.core.errors import ConfigError
     from xmtc.data import is_vocabulary
 
     if table.labels == "":
-        raise ConfigError("--labels is empty; give it a column or a path")
+        raise ConfigError("--labels is empty; give a column or a path")
     if vocabulary is None and table.labels and (is_vocabulary(table.labels) or Path(table.labels).exists()):
         return table.labels, table._replace(labels=None)
     return vocabulary, table
 
 
 def takes_tables(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of tables to a command; it gets them as its parameter `table`."""
+    """Add the table options to a command, which receives them as its parameter `table`."""
 
     @wraps(command)
     def run(**arguments: Any) -> None:
@@ -77,9 +77,7 @@ def takes_tables(command: Callable[..., None]) -> Callable[..., None]:
             f"{_PREFIX}{name}",
             inspect.Parameter.KEYWORD_ONLY,
             default=None,
-            annotation=Annotated[
-                str | None, typer.Option(option, metavar=metavar, help=text, rich_help_panel="Options of tables")
-            ],
+            annotation=Annotated[str | None, table_option(option, metavar=metavar, help=text)],
         )
         for name, (option, metavar, text) in _OPTIONS.items()
     ]

@@ -70,7 +70,10 @@ def print_leaderboard(model: Model, folder: str, seconds: Mapping[str, float] | 
         )
     out().print(table)
     out().print(
-        Text("scores: documents that taught the ensemble, ranked by models that had not seen them", style="dim")
+        Text(
+            "scores on documents that trained the ensemble, ranked by models that were not trained on them",
+            style="dim",
+        )
     )
     for reason in left_out(model):
         out().print(Text(f"left out: {reason}"), soft_wrap=True)
@@ -96,8 +99,8 @@ def print_report(report: Report) -> None:
     console.print(Text(f"{', '.join(report.bins())}: labels of the truth by their training documents", style="dim"))
     unseen = report.labels_in_bin[UNSEEN]
     truth = {
-        "all": f"all labels count; {unseen:,} of them were never seen in training",
-        "known": "only labels seen in training count",
+        "all": f"all labels count; {unseen:,} of them were not in the training data",
+        "known": "only labels of the training data count",
     }[report.truth]
     console.print(Text(f"truth {report.truth}: {truth}"))
     console.print(Text(f"propensity {describe_propensity(report.propensity)}"))

@@ -22,6 +22,7 @@ from xmtc.app.cli.options import (
     parse_seeds,
     seed_folder,
 )
+from xmtc.app.cli.panels import advanced_option, data_option, method_option, output_option
 from xmtc.app.cli.recipes import list_if_asked
 from xmtc.app.cli.table_options import TableOptions, takes_tables
 from xmtc.core.errors import ConfigError
@@ -35,89 +36,93 @@ if TYPE_CHECKING:
 def train(
     data: Annotated[str, typer.Argument(metavar="DATA", help="Folder with a train split, or a file of documents.")],
     out: Annotated[
-        str, typer.Option("--out", metavar="MODEL", callback=check_path, help="Folder to write the model to.")
+        str, output_option("--out", metavar="MODEL", callback=check_path, help="Folder to write the model to.")
     ],
     method: Annotated[
         str | None,
-        typer.Option(
+        method_option(
             "--method",
             metavar="METHOD",
             autocompletion=complete_methods,
-            help="One of {methods}; linear is the default without --recipe.",
+            help="One of {methods}. Default: linear, or the method of --recipe.",
         ),
     ] = None,
     recipe: Annotated[
         str | None,
-        typer.Option(
+        method_option(
             "--recipe",
             metavar="RECIPE",
             autocompletion=complete_recipes,
             is_eager=True,
             callback=list_if_asked,
-            help="Name of a recipe, or path of a TOML file; list shows all, as `xmtc recipes` does.",
+            help="Name of a recipe, or path of a TOML file. --recipe list prints all recipes.",
         ),
     ] = None,
     preset: Annotated[
         str | None,
-        typer.Option(
+        method_option(
             "--preset",
             metavar="PRESET",
-            help="fast, balanced or best: chooses methods and settings itself, and shows a leaderboard.",
+            help="fast, balanced or best: choose methods and settings automatically and print a leaderboard.",
         ),
     ] = None,
     time_limit: Annotated[
         str | None,
-        typer.Option("--time-limit", metavar="TIME", help="For --preset: such as 90s, 30m or 2h."),
+        method_option("--time-limit", metavar="TIME", help="Time limit for --preset, such as 90s, 30m or 2h."),
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="PATH=VALUE", help="A setting, such as tree.trees=1; wins over the recipe."),
+        method_option(
+            "--set",
+            metavar="PATH=VALUE",
+            help="Change a setting, such as tree.trees=1. Overrides the recipe. Repeatable.",
+        ),
     ] = None,
     dev: Annotated[
         str | None,
-        typer.Option(
+        data_option(
             "--dev",
             metavar="DATA",
             callback=check_path,
-            help="Folder with a dev split, or a file, for methods that use one.",
+            help="Dev documents: a folder with a dev split, or a file. Only some methods use them.",
         ),
     ] = None,
     group: Group = None,
     language: Annotated[
         str | None,
-        typer.Option(
+        data_option(
             "--language",
             metavar="LANGUAGE",
-            help="Language of the texts, such as de or German: words are stemmed, and names of labels are in it where "
-            "the vocabulary has them; auto guesses it.",
+            help="Language of the texts, such as de or German. Words are stemmed, and label names are taken in this "
+            "language if the vocabulary has them. auto detects the language.",
         ),
     ] = None,
     seed: Seed = 0,
     seeds: Seeds = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run stopped.")] = False,
+    resume: Annotated[bool, output_option("--resume", help="Resume an interrupted run.")] = False,
     overwrite: Overwrite = False,
     track: Annotated[
         str | None,
-        typer.Option(
+        output_option(
             "--track",
             metavar="TRACKER",
             autocompletion=complete_trackers,
-            help="Send the losses and dev scores of neural methods to {trackers}, too.",
+            help="Also send losses and dev scores of neural methods to {trackers}.",
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Read the data, say what training would take, and stop.")
+        bool, output_option("--dry-run", help="Read the data, print the expected cost, and stop.")
     ] = False,
     engine: EngineOption = None,
     address: Address = None,
     workers: Annotated[
         int | None,
-        typer.Option(
+        advanced_option(
             "--workers",
             metavar="N",
             min=1,
-            help="With --engine ray, for methods that train a network: processes that train it together; by default "
-            "one per GPU, or one per node where there are none.",
+            help="Processes that train a network together, with --engine ray. Default: one per GPU, or one per node if "
+            "there are no GPUs.",
         ),
     ] = None,
     *,
@@ -136,13 +141,13 @@ def train(
     from xmtc.tracking import check_tracker
 
     def read_dev(progress: Progress) -> Corpus | None:
-        """Dev documents, for a method that uses them: those asked for, or the folder's own."""
-        found = splits(data if dev is None else dev)  # a wrong path is a mistake, used or not
+        """Read the documents of --dev, or the folder's dev split, if the method uses them."""
+        found = splits(data if dev is None else dev)  # a wrong path is an error even if dev is not used
         if dev is None and "dev" not in found:
             return None
         if isinstance(run, api.TrainingRun) and not run.uses_dev:
-            set_so = " as it is set" if api.uses_dev(run.method) else ""
-            progress.say(f"dev is not used: the {run.method} method{set_so} neither stops early nor chooses by dev")
+            with_settings = " with these settings" if api.uses_dev(run.method) else ""
+            progress.say(f"dev documents are not used: the {run.method} method{with_settings} does not need them")
             return None
         progress.stage("reading dev documents")
         progress.say(f"dev documents come from {dev or data}")
@@ -150,8 +155,8 @@ def train(
 
     started = time.monotonic()
     if resume and overwrite:
-        raise ConfigError("--resume goes on with what is there, --overwrite replaces it; give one of them")
-    # all that can be refused is refused before the data is read, which may take minutes
+        raise ConfigError("--resume continues an existing run and --overwrite replaces it; give only one of them")
+    # check all options before reading the data, which may take minutes
     if track is not None:
         check_tracker(track)
     mapping = table.mapping()
@@ -162,16 +167,16 @@ def train(
     outs = {seed: out} if seeds is None else {each: seed_folder(out, each) for each in parse_seeds(seeds)}
 
     def prepare(language: str | None) -> list[TrainingRun | PresetRun]:
-        """One run per seed; all differ in seed and folder only."""
+        """Return one run per seed; they differ only in seed and folder."""
         options: dict[str, Any] = {"language": language, "resume": resume, "overwrite": overwrite}
-        where = {"engine": engine, "address": address}
+        options |= {"engine": engine, "address": address}
         if by_preset:
             return [
-                api.prepare_preset(preset, limit, by_hand=by_hand, out=folder, seed=each, **options, **where)
+                api.prepare_preset(preset, limit, by_hand=by_hand, out=folder, seed=each, **options)
                 for each, folder in outs.items()
             ]
         return [
-            api.prepare_run(method, config, recipe=recipe, out=folder, seed=each, workers=workers, **options, **where)
+            api.prepare_run(method, config, recipe=recipe, out=folder, seed=each, workers=workers, **options)
             for each, folder in outs.items()
         ]
 
@@ -213,7 +218,7 @@ def train(
 
 @contextmanager
 def _tracked(name: str | None, run: TrainingRun | PresetRun, progress: Progress) -> Iterator[None]:
-    """Let a tracker, if one is asked for, receive the figures of a run."""
+    """Send the metrics of a run to a tracker, if one was requested."""
     from xmtc import api
     from xmtc.app.text import flat_settings
     from xmtc.tracking import open_tracker

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from xmtc.app.cli.options import Address, EngineOption, Group, Seed, check_path, parse_duration
+from xmtc.app.cli.panels import data_option, method_option, output_option
 from xmtc.app.cli.table_options import TableOptions, takes_tables
 from xmtc.core.errors import ConfigError
 
@@ -16,42 +17,59 @@ def tune(
     data: Annotated[str, typer.Argument(metavar="DATA", help="Folder with a train split, or a file of documents.")],
     out: Annotated[
         str,
-        typer.Option("--out", metavar="RECIPE", callback=check_path, help="TOML file to write; a plot goes beside it."),
+        output_option(
+            "--out",
+            metavar="RECIPE",
+            callback=check_path,
+            help="Recipe file (TOML) to write. A plot is written next to it.",
+        ),
     ],
-    method: Annotated[str, typer.Option("--method", metavar="METHOD", help="One of {methods}.")] = "linear",
-    trials: Annotated[int, typer.Option("--trials", min=1, help="Trials in all; the first has the defaults.")] = 20,
+    method: Annotated[str, method_option("--method", metavar="METHOD", help="One of {methods}.")] = "linear",
+    trials: Annotated[
+        int, method_option("--trials", min=1, help="Total number of trials. The first uses the defaults.")
+    ] = 20,
     time_limit: Annotated[
         str | None,
-        typer.Option("--time-limit", metavar="TIME", help="No trial begins after that: such as 90s, 30m or 2h."),
+        method_option(
+            "--time-limit", metavar="TIME", help="Start no new trial after this time, such as 90s, 30m or 2h."
+        ),
     ] = None,
     metric: Annotated[
-        str, typer.Option("--metric", metavar="METRIC", help="What to raise on dev, such as P@1, nDCG@5 or PSP@5.")
+        str,
+        method_option("--metric", metavar="METRIC", help="Metric to maximise on dev, such as P@1, nDCG@5 or PSP@5."),
     ] = "nDCG@5",
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="PATH=VALUE", help="A setting that is not searched, such as train.epochs=1."),
+        method_option(
+            "--set",
+            metavar="PATH=VALUE",
+            help="Fix a setting instead of searching it, such as train.epochs=1. Repeatable.",
+        ),
     ] = None,
     dev: Annotated[
         str | None,
-        typer.Option(
-            "--dev", metavar="DATA", callback=check_path, help="Folder with a dev split, or a file, to score on."
+        data_option(
+            "--dev",
+            metavar="DATA",
+            callback=check_path,
+            help="Dev documents to score on: a folder with a dev split, or a file.",
         ),
     ] = None,
     group: Group = None,
     seed: Seed = 0,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a recipe at --out, and begin the search anew.")
+        bool, output_option("--overwrite", help="Replace the recipe at --out and restart the search.")
     ] = False,
     engine: EngineOption = None,
     address: Address = None,
     *,
     table: TableOptions,
 ) -> None:
-    """Search a method's settings and write the best as a recipe.
+    """Search a method's settings and save the best as a recipe.
 
-    Every trial trains a model and scores it on dev: the folder's dev split, or a tenth of train. Trials are kept in
-    RECIPE.journal; run the same command again to resume, or with more --trials to search on. With --engine processes or
-    ray, as many trials run at once as there are cores.
+    Every trial trains a model and scores it on dev: the folder's dev split, or 10 % of train. Trials are recorded in
+    RECIPE.journal. Run the same command again to resume, or with a larger --trials to continue the search. With
+    --engine processes or ray, as many trials run at once as there are cores.
     """
     from contextlib import ExitStack
     from importlib.util import find_spec
@@ -74,9 +92,9 @@ def tune(
     check_engine(where, address)
     journal = Path(f"{out}.journal")
     if not Path(out).absolute().parent.is_dir():
-        raise ConfigError(f"--out {out}: there is no folder {Path(out).parent}; make it first")
+        raise ConfigError(f"--out {out}: the folder {Path(out).parent} does not exist; create it first")
     if Path(out).exists() and not overwrite and not journal.exists():
-        raise ConfigError(f"{out} exists; choose another file or --overwrite")
+        raise ConfigError(f"{out} exists; choose another file, or replace it with --overwrite")
     if overwrite:
         journal.unlink(missing_ok=True)
     mapping = table.mapping()
@@ -104,7 +122,7 @@ def tune(
         file.write(found.recipe())
     print(f"{metric} on dev: {found.scores[0]:.2f} with the defaults, {found.best:.2f} with {out}")
     if find_spec("matplotlib") is None:
-        print("no plot: it needs matplotlib; pip install 'xmtc[report]' brings it")
+        print("no plot: matplotlib is not installed; install it with: pip install 'xmtc[report]'")
         return
     plot = str(Path(out).with_suffix(".svg"))
     plot_trials(plot, found.scores, metric)

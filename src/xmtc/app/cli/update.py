@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from xmtc.app.cli.options import ModelFolder, check_path
+from xmtc.app.cli.panels import data_option, method_option, output_option
 from xmtc.app.cli.table_options import TableOptions, name_vocabulary, takes_tables
 from xmtc.core.errors import ConfigError
 
@@ -22,52 +23,62 @@ def update(
         str | None,
         typer.Argument(
             metavar="DATA",
-            help="All documents, old and new (a folder's train split, or a file); with --base only the new ones.",
+            help="All documents, old and new: a folder with a train split, or a file. With --base: only the new ones.",
         ),
     ] = None,
     vocabulary: Annotated[
         str | None,
-        typer.Option(
+        data_option(
             "--vocabulary",
             metavar="FILE",
             callback=check_path,
-            help="Labels to suggest without documents: a labels.jsonl or a SKOS vocabulary (.ttl, .rdf, .nt, .jsonld). "
+            help="New labels without documents: a labels.jsonl or a SKOS vocabulary (.ttl, .rdf, .nt, .jsonld). "
             "--labels FILE means the same.",
         ),
     ] = None,
     base: Annotated[
         str | None,
-        typer.Option(
-            "--base", metavar="DATA", callback=check_path, help="What the model was trained on, where DATA lacks it."
+        data_option(
+            "--base",
+            metavar="DATA",
+            callback=check_path,
+            help="The documents that MODEL was trained on, if DATA does not contain them.",
         ),
     ] = None,
     retire: Annotated[
         list[str] | None,
-        typer.Option("--retire", metavar="LABEL", help="Label never to be ranked again; may be given several times."),
+        method_option("--retire", metavar="LABEL", help="Label to remove from all future rankings. Repeatable."),
     ] = None,
     out: Annotated[
         str | None,
-        typer.Option(
-            "--out", metavar="FOLDER", callback=check_path, help="Folder to write; MODEL itself with --overwrite."
+        output_option(
+            "--out",
+            metavar="FOLDER",
+            callback=check_path,
+            help="Folder of the updated model. Default with --overwrite: MODEL itself.",
         ),
     ] = None,
     budget: Annotated[
         float,
-        typer.Option("--budget", min=0, max=1, help="Share of a full training's work to spend; new labels come first."),
+        method_option(
+            "--budget", min=0, max=1, help="Share of the work of a full training to spend. New labels come first."
+        ),
     ] = 0.05,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the model at --out, or MODEL itself.")
+        bool, output_option("--overwrite", help="Replace the model at --out, or MODEL itself without --out.")
     ] = False,
     *,
     table: TableOptions,
 ) -> None:
-    """Add documents and labels to a linear, knn or match model, or retire labels, without training all of it again.
+    """Add documents and labels to a linear, knn or match model, or retire labels, without full retraining.
 
-    New labels are those that MODEL does not know. Linear: nodes of the trees whose documents changed most are refitted
-    as far as the budget goes; the rest of the model stays as it is. Without the documents of training, in DATA or
-    --base, new documents teach only new labels. Knn: the new documents are added to those that MODEL holds. The words
-    that MODEL knows stay as they are: train anew when these have changed. Labels of a vocabulary (--labels) need no
-    documents: a match model, a knn model with neighbours.labels, and ensembles with such members suggest them by name.
+    New labels are labels that MODEL does not know. Linear: the tree nodes whose documents changed most are refitted
+    within the budget; the rest of the model does not change. If neither DATA nor --base contains the training
+    documents, the new documents train only the new labels. Knn: the new documents are added to those of MODEL. The
+    words that MODEL knows do not change; train a new model if the words of your documents have changed.
+
+    The labels of --vocabulary need no documents: match models, knn models with neighbours.labels, and ensembles with
+    such members suggest them by name.
     """
     from xmtc import api
     from xmtc.app.cli.progress import show_progress
@@ -79,9 +90,9 @@ def update(
     started = time.monotonic()
     labels, table = name_vocabulary(vocabulary, table)
     if data is None and (base is not None or not (retire or labels)):
-        raise ConfigError("there is nothing to update: give DATA with new documents, --retire LABEL or --labels FILE")
+        raise ConfigError("nothing to update; give DATA with new documents, --retire LABEL or --labels FILE")
     if out is None and not overwrite:
-        raise ConfigError("name a folder for the updated model with --out, or replace this one with --overwrite")
+        raise ConfigError("give a folder for the updated model with --out, or replace MODEL with --overwrite")
     target = model if out is None else out
     mapping = table.mapping(model)
     with show_progress() as progress:
@@ -106,38 +117,38 @@ def update(
         )
         store_mapping(target, mapping)
         if data is not None or retire:
-            _tell(last_update(updated), progress)
+            _report(last_update(updated), progress)
         if concepts is not None:
             added = len(updated.labels) - len(loaded.labels)
             described = len(concepts) - added
-            again = f", {described:,} known ones described anew" if described > 0 else ""
+            again = f", {_count(described, 'description')} of known labels replaced" if described > 0 else ""
             progress.say(f"{_count(added, 'new label')} without documents{again}")
     print_saved(updated, target, time.monotonic() - started)
 
 
-def _tell(done: dict[str, Any], progress: Progress) -> None:
-    """Say in a line or two what became of labels and nodes."""
-    told = []
+def _report(done: dict[str, Any], progress: Progress) -> None:
+    """Report the changes to labels and nodes in one or two lines."""
+    changes = []
     if done["new_labels"]:
         clusters = done.get("new_clusters", 0)
-        where = f"in {_count(clusters, 'new cluster')}" if clusters else "beside known ones"
-        told.append(f"{_count(done['new_labels'], 'new label')} {where}")
+        where = f"in {_count(clusters, 'new cluster')}" if clusters else "in existing clusters"
+        changes.append(f"{_count(done['new_labels'], 'new label')} {where}")
     if done["retired_labels"]:
-        told.append(f"{_count(done['retired_labels'], 'label')} retired")
+        changes.append(f"{_count(done['retired_labels'], 'label')} retired")
     if done["documents"] and "nodes" not in done:  # a model that holds its documents
-        told.append(_count(done["documents"], "document"))
+        changes.append(_count(done["documents"], "document"))
     elif done["documents"]:
-        told.append(f"{done['refitted_nodes']:,} of {_count(done['nodes'], 'node')} refitted")
-    progress.say(", ".join(told))
+        changes.append(f"{done['refitted_nodes']:,} of {_count(done['nodes'], 'node')} refitted")
+    progress.say(", ".join(changes))
     if done.get("waiting_nodes"):
         progress.say(
-            f"{done['waiting_nodes']:,} more nodes have other documents than before and stay as they were; "
-            "a larger --budget, or a full training, refits them"
+            f"{done['waiting_nodes']:,} more nodes have changed documents but were not refitted; "
+            "use a larger --budget or a full training to refit them"
         )
     if done["documents"] and not done["whole"]:
         progress.say(
-            "the documents of training were not given: new labels learnt from the new documents alone, known labels "
-            "learnt nothing (see --base)"
+            "the training documents were not given: new labels were trained on the new documents alone, known labels "
+            "were not changed (see --base)"
         )
 
 

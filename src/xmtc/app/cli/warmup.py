@@ -8,10 +8,10 @@ from xmtc.core.errors import ConfigError
 
 
 def warmup() -> None:
-    """Compile the kernels of linear models ahead of the first training or prediction.
+    """Compile the kernels of linear models before the first training or prediction.
 
-    Compiled kernels are kept in $XMTC_CACHE/kernels (NUMBA_CACHE_DIR if that is set), so this is needed once for each
-    version of xmtc and of Python; without it, the first training does the same.
+    Compiled kernels are stored in $XMTC_CACHE/kernels (or NUMBA_CACHE_DIR, if set). Run this once per version of xmtc
+    and Python; otherwise the first training compiles them.
     """
     from xmtc import api
     from xmtc.app.cli.console import duration
@@ -22,5 +22,5 @@ def warmup() -> None:
     with show_progress() as progress:
         progress.stage("compiling kernels")
         if not api.compile_kernels() or not is_compiled(training=True):
-            raise ConfigError(f"cannot compile kernels into {kernel_folder()}; set XMTC_CACHE to a folder to write to")
+            raise ConfigError(f"cannot compile kernels into {kernel_folder()}; set XMTC_CACHE to a writable folder")
     print(f"{kernel_folder()}: kernels are compiled, {duration(time.monotonic() - started)}")

@@ -119,7 +119,7 @@ def _scores(comparison: Comparison, names: Mapping[str, str]) -> Html:
         _count_verdicts(names[model], names[first], [comparison.differences[model][key] for key in listed])
         for model in others
     ]
-    caption = f"In percent; the words say whether the difference to {names[first]} is more than chance"
+    caption = f"In percent; the words say whether the difference to {names[first]} is significant"
     scores = table(caption, ["", *(names[model] for model in comparison.models)], rows)
     return section("scores", "Side by side", [tag("p", line) for line in won], scores)
 
@@ -144,9 +144,9 @@ def _differences(comparison: Comparison, names: Mapping[str, str]) -> Html:
             for key, one in found.items()
         ]
         columns = ["", "difference", "95 % interval", "relative", ""]
-        tables.append(table(f"{names[model]} less {names[other]}, in percent points", columns, rows))
+        tables.append(table(f"{names[model]} minus {names[other]}, in percentage points", columns, rows))
     told = (
-        "From resampling the documents 1,000 times, the same ones for all models. Where an interval holds 0, the "
+        "From resampling the documents 1,000 times, the same ones for all models. If an interval contains 0, the "
         "difference may be chance."
     )
     plot = plots.plot_differences("differences-plot", title, DRAWN, drawn)

@@ -101,9 +101,9 @@ def _headlines(report: Report) -> Html:
     right = report["P@5"] * 5 / 100
     told = (
         f"Its first label is right for {report['P@1']:.0f} of 100 documents; of its first five, "
-        f"{right:.1f} are right on average, and they hold {report['R@5']:.0f} % of the labels wanted."
+        f"{right:.1f} are right on average, and they include {report['R@5']:.0f} % of the true labels."
     )
-    note = "In percent. The pale bar is the score, the strong mark its 95 % interval, from resampling the documents."
+    note = "In percent. The pale bar is the score; the dark mark is its 95 % interval, from resampling the documents."
     return section(
         "headlines",
         "Headlines",
@@ -157,7 +157,7 @@ def _bins(report: Report) -> Html:
         found = number(report[UNSEEN_RECALL], report.intervals.get(UNSEEN_RECALL))
         rows.append([f"R@{LABEL_DEPTH} over all documents", *[""] * len(BINS), found])
     elif unseen:
-        told += f" {unseen:,} more labels of the truth were never seen in training, and the model found none of them."
+        told += f" {unseen:,} more labels of the truth were not in the training data, and the model found none of them."
     return section(
         "bins",
         "Frequent labels and rare ones",
@@ -185,7 +185,7 @@ def _matching(members: Sequence[Mapping[str, Any]]) -> Html | None:
         return None
     told = (
         "Labels are ranked in the clusters that a matcher retrieves for a document; labels of other clusters are lost. "
-        "A cluster is right if it holds one of the document's labels."
+        "A cluster is right if it contains one of the document's labels."
     )
     rows: list[list[Content]] = [
         [
@@ -204,6 +204,6 @@ def _all_scores(report: Report) -> Html:
         [metric.name, *(number(report[key], report.intervals.get(key)) for key in map(metric.key, KS))]
         for metric in metrics_of(DocumentMetric, listed=True)
     ]
-    told = "PSP and PSnDCG weigh a label by how unlikely it is to be noted (its inverse propensity)."
+    told = "PSP and PSnDCG weight each label by its inverse propensity: rare labels count more."
     scores = table("In percent, with 95 % intervals", ["", *(f"@{k}" for k in KS)], rows)
     return section("scores", "All scores by document", tag("p", told), scores)

@@ -20,9 +20,9 @@ def legend() -> Html:
     """Say how words are marked."""
     return tag(
         "p",
-        "Words that speak for the first label are ",
+        "Words that raise the score of the first label are ",
         tag("mark", "underlined", class_="strong"),
-        " (shaded where they weigh most), words against it are ",
+        " (shaded if they have a large weight); words that lower it are ",
         tag("span", "dashed and slanted", class_="down"),
         ". Labels with ✓ are right.",
         class_="muted",
@@ -117,4 +117,4 @@ def _because(text: str | None, explanation: Explanation | None) -> Html | None:
     if text is None or explanation is None:
         return None
     words = ", ".join(word for word, _ in explanation.words(text, _WORDS))
-    return tag("p", f"First label because of: {words}" if words else "No word speaks for the first label.")
+    return tag("p", f"First label because of: {words}" if words else "No word raises the score of the first label.")

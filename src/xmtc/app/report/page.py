@@ -50,12 +50,12 @@ class Page:
 def check_report(path: str) -> None:
     """Refuse, before the long work of evaluation, a report that could not be drawn or written."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise ConfigError("a report needs matplotlib for its plots; install it with pip install 'xmtc[report]'")
+        raise ConfigError("a report needs matplotlib for its plots; install it with: pip install 'xmtc[report]'")
     target = Path(path).resolve()
     if target.is_dir():
         raise DataError(f"cannot write the report to {path}: it is a folder; name a file, such as report.html")
     if not target.parent.is_dir():
-        raise DataError(f"cannot write the report to {path}: there is no folder {target.parent}; make it first")
+        raise DataError(f"cannot write the report to {path}: no folder {target.parent}; create it first")
     try:  # asking the permission bits would not see a read-only disk
         if is_special(target):
             return
@@ -79,8 +79,8 @@ def write_page(path: str, page: Page) -> None:
 def describe_origin(source: Source, corpus: Corpus, propensity: Mapping[str, float]) -> dict[str, str]:
     """Say what was measured, and by which code: what must be known to repeat it."""
     known = {
-        "all": "all labels of the data count, also those that training never saw",
-        "known": "only labels seen in training count",
+        "all": "all labels of the data count, including those that were not in the training data",
+        "known": "only labels of the training data count",
     }
     return {
         "data": source.data if Path(source.data).is_file() else f"{source.data}, split {source.split}",
@@ -115,7 +115,7 @@ def _html(page: Page) -> str:
             tag("nav", tag("ul", links), aria_label="Contents"),
         ),
         tag("main", [content for _, _, content in page.sections]),
-        tag("footer", f"Made by xmtc {__version__}. This file is whole: it opens without a network."),
+        tag("footer", f"Made by xmtc {__version__}. This file is complete and works offline."),
     )
     return f"<!DOCTYPE html>\n{tag('html', tag('head', head), tag('body', body), lang='en')}\n"
 

@@ -76,14 +76,16 @@ def reliability_section(found: Mapping[str, Mapping[str, Reliability]]) -> Html:
             rows.append([f"{model}: {name}" if several else name, f"{kind.ece:.3f}", *bins])
     calibrated = [model for model, kinds in found.items() if len(kinds) > 1]
     told = (
-        "Labels said at 0.8 should be right four times in five: then their point lies on the dashed line. ECE is the "
+        "Labels with a score of 0.8 should be right in 80 % of cases, on the dashed line. ECE is the "
         "mean distance from it, over 15 groups of equal size of each document's first 20 labels; each point here is a "
         "tenth of the scale."
     )
     missing = None
     if len(calibrated) < len(found):
         which = "Those without a line “calibrated”" if calibrated else "Scores here"
-        missing = tag("p", f"{which} are not calibrated yet: ", tag("code", "xmtc calibrate MODEL DATA"), " does it.")
+        missing = tag(
+            "p", f"{which} are not calibrated yet: ", tag("code", "xmtc calibrate MODEL DATA"), " calibrates them."
+        )
     names = [bin_.title for bin_ in BINS.values()]
     errors = table("Expected calibration error, by how frequent labels are in training", ["", "all", *names], rows)
     return section(
@@ -141,7 +143,7 @@ def settings_section(models: Mapping[str, Model], origin: Mapping[str, str]) -> 
         for found in (trainings, settings)
         for key in dict.fromkeys(key for values in found.values() for key in values)
     ]
-    caption = "Settings, as --set takes them"
+    caption = "Settings, in the form of --set"
     trained = details(
         "How the model was trained" if len(models) == 1 else "How the models were trained",
         table(caption, ["", *models], rows, class_="plain"),

@@ -224,7 +224,7 @@ def read_numbers(line: str, n_labels: int | None, mistake: Mistake) -> list[int]
         if not label.isascii() or not label.isdigit() or len(label) > 9:
             raise mistake(f"label {label[:40]!r} is not a whole number; write the numbers of labels, from 0, as 3,7")
         if n_labels is not None and int(label) >= n_labels:
-            raise mistake(f"label {int(label)} is out of range: the labels are 0 … {n_labels - 1}; mend the label")
+            raise mistake(f"label {int(label)} is out of range: the labels are 0 … {n_labels - 1}; correct the label")
         try:
             weight = float(relevance.removeprefix(":")) if colon else 1.0
         except ValueError:

@@ -49,10 +49,10 @@ def _documents(path: Path, concepts: list[Concept]) -> Iterator[Document]:
         targets = optional(fields, "target_ind", list, [], lines.mistake)
         for target in targets:
             if type(target) is not int:
-                raise lines.mistake(f"'target_ind' must hold whole numbers, got {kind(target)}; mend the value")
+                raise lines.mistake(f"'target_ind' must hold whole numbers, got {kind(target)}; correct it")
             if not 0 <= target < len(concepts):
                 raise lines.mistake(
-                    f"target_ind {target} is out of range: lbl.json has labels 0 … {len(concepts) - 1}; mend the value"
+                    f"target_ind {target} is out of range: lbl.json has labels 0 … {len(concepts) - 1}; correct it"
                 )
         title = optional(fields, "title", str, "", lines.mistake)
         content = optional(fields, "content", str, "", lines.mistake)

@@ -64,4 +64,6 @@ def read_vocabulary(path: str | Path, language: str | None = None) -> Described:
         if language is not None:
             raise DataError(f"{path} has one name a label, in no stated language; leave the language out")
         return read_annif_tsv(path)
-    raise DataError(f"cannot tell the format of {path}; name labels .jsonl, or a SKOS vocabulary {', '.join(FORMATS)}")
+    raise DataError(
+        f"unknown format of {path}; use the ending .jsonl for labels, or for a SKOS vocabulary {', '.join(FORMATS)}"
+    )

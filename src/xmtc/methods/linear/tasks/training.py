@@ -80,7 +80,7 @@ def _begin(folder: Path, identity: dict[str, object]) -> None:
     text = json.dumps(identity, indent=1, sort_keys=True) + "\n"
     if not run.is_file():
         partial = folder / f".run-{os.getpid()}.json"
-        partial.write_text(text, encoding="utf-8")
+        partial.write_text(text, encoding="utf-8", newline="\n")
         partial.replace(run)
     elif run.read_text(encoding="utf-8") != text:
         raise ConfigError(f"{folder} holds a run of other settings, data or seed; use those, or remove the folder")

@@ -1,0 +1,1 @@
+"""Scripts for maintainers. They are not part of the wheel."""
