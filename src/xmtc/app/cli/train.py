@@ -19,6 +19,7 @@ from xmtc.app.cli.options import (
     Seeds,
     check_path,
     parse_duration,
+    parse_latency,
     parse_seeds,
     seed_folder,
 )
@@ -69,6 +70,14 @@ def train(
         str | None,
         typer.Option("--time-limit", metavar="TIME", help="For --preset: such as 90s, 30m or 2h."),
     ] = None,
+    latency: Annotated[
+        str | None,
+        typer.Option(
+            "--latency",
+            metavar="TIME",
+            help='For --preset: time that the model may take for one document, such as "5 ms", on one thread.',
+        ),
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="PATH=VALUE", help="A setting, such as tree.trees=1; wins over the recipe."),
@@ -118,7 +127,7 @@ def train(
     from xmtc.app.cli.kernels import announce_kernels
     from xmtc.app.cli.language import advise_language, choose_names, guess_language, parse_language
     from xmtc.app.cli.progress import show_progress
-    from xmtc.app.cli.tables import print_leaderboard, print_saved
+    from xmtc.app.cli.tables import print_latency, print_leaderboard, print_saved
     from xmtc.core.config import parse_assignments
     from xmtc.core.corpus import Corpus
     from xmtc.data import splits, store_mapping
@@ -147,7 +156,8 @@ def train(
     config = parse_assignments(settings or [])
     by_hand = {"--method": method, "--recipe": recipe, "--set": settings, "--engine": engine, "--address": address}
     limit = None if time_limit is None else parse_duration(time_limit, "--time-limit")
-    by_preset = preset is not None or limit is not None
+    answers_in = None if latency is None else parse_latency(latency, "--latency")
+    by_preset = preset is not None or limit is not None or answers_in is not None
     outs = {seed: out} if seeds is None else {each: seed_folder(out, each) for each in parse_seeds(seeds)}
 
     def prepare(language: str | None) -> list[TrainingRun | PresetRun]:
@@ -155,7 +165,7 @@ def train(
         options: dict[str, Any] = {"language": language, "resume": resume, "overwrite": overwrite}
         if by_preset:
             return [
-                api.prepare_preset(preset, limit, by_hand=by_hand, out=folder, seed=each, **options)
+                api.prepare_preset(preset, limit, answers_in, by_hand=by_hand, out=folder, seed=each, **options)
                 for each, folder in outs.items()
             ]
         return [
@@ -197,6 +207,7 @@ def train(
             started = time.monotonic()
     for each, model, seconds in trained:
         print_leaderboard(model, str(each.out), {} if isinstance(each, api.TrainingRun) else each.seconds)
+        print_latency(model)
         print_saved(model, str(each.out), seconds)
 
 

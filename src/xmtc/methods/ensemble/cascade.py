@@ -10,7 +10,6 @@ docs/methods/ensemble.md describes features and report.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,11 +30,14 @@ from xmtc.core.model import DisplayedModel, Documents, Model, check_k
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderReader, Manifest, write_folder
+from xmtc.methods.ensemble.latency import measure_latency, sample_documents, take_documents
 from xmtc.methods.ensemble.members import (
     EnsembleConfig,
     EnsembleDetails,
     SharePoint,
     find_entries,
+    rank_shown,
+    read_lessons,
     rename,
     save_members,
 )
@@ -46,7 +48,6 @@ SHOWN = ("P@5", "PSP@5")
 _SEEN, _SCORED = 10, 5  # labels that the gate looks at, and those whose precision counts
 _BINS, _SHRINK, _SWEEPS = 8, 20.0, 20  # bins of a feature, documents' worth of doubt about each, rounds of backfitting
 _FEWEST = 10  # labelled documents to learn from
-_TIMED, _WARM = 50, 5  # documents that latencies are measured on, and before
 _GATE, _CALIBRATION = "gate.json", "calibration-{}.json"
 _SOURCE = "that the cascade learnt from"
 
@@ -134,17 +135,9 @@ def learn_cascade(
     Return the gate, what both models' scores are worth, and a report: the scores that shares of the documents reach.
     The gains in the report are expected by gates of the other half of the documents.
     """
-    aligned = corpus.align(labels)
-    rows, parts = [np.zeros(0, dtype=np.int64)], []
-    for lesson in lessons:
-        rows.append(lesson.rows)
-        parts.append(
-            [
-                rename(ranking, find_entries(labels, own)).padded(DEPTH)
-                for ranking, own in zip(lesson.rankings, lesson.labels, strict=True)
-            ]
-        )
-    documents = aligned.take(np.concatenate(rows))
+    aligned, lessons = corpus.align(labels), list(lessons)
+    parts = [[ranking.padded(DEPTH) for ranking in rank_shown(lesson, labels)] for lesson in lessons]
+    documents = read_lessons(lessons, aligned, labels)
     if len(documents) < _FEWEST:
         raise DataError(f"a cascade needs {_FEWEST} labelled documents or more; got {len(documents)}")
     cheap, expensive = (Ranking.stack(list(own)) for own in zip(*parts, strict=True))
@@ -192,27 +185,14 @@ def share_within(members: Sequence[Model], corpus: Corpus, budget: float, progre
 
     Measured here and now, on single documents: on another machine, or a busy one, it is another.
     """
-    documents = corpus.texts if corpus.texts is not None else corpus.X
-    assert documents is not None  # a corpus has one of them
-    n = min(_WARM + _TIMED, len(corpus))
-    cheap, expensive = (_latency(member, documents, n) for member in members)
+    documents = sample_documents(corpus)
+    cheap, expensive = (measure_latency(member, documents) for member in members)
     progress.say(f"one document takes {1e3 * cheap:.2f} ms, and {1e3 * expensive:.2f} ms more by the expensive model")
     if budget < cheap:
         raise ConfigError(
             f"budget is {1e3 * budget:g} ms per document, but the cheap model alone takes {1e3 * cheap:.2f} ms here"
         )
     return min(1.0, round((budget - cheap) / expensive, 4))
-
-
-def _latency(model: Model, documents: Documents, n: int) -> float:
-    """Median seconds for one document."""
-    taken = []
-    for i in range(n):
-        one = _some(documents, np.array([i]))
-        started = time.perf_counter()
-        model.rank(one, _SCORED)
-        taken.append(time.perf_counter() - started)
-    return float(np.median(taken[_WARM:] or taken))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -232,7 +212,7 @@ class CascadeModel(DisplayedModel):
         cheap = self._rank_by(0, documents, wide)
         asked = self._asked(cheap, documents)
         if len(asked):
-            cheap = cheap.put(asked, self._rank_by(1, _some(documents, asked), wide))
+            cheap = cheap.put(asked, self._rank_by(1, take_documents(documents, asked), wide))
         return replace(cheap.top(k), label_set=self.labels)
 
     def display_line(self) -> str:
@@ -297,10 +277,6 @@ def _hits(ranking: Ranking, truth: sp.csr_matrix) -> NDArray[np.float64]:
 
 def _take(ranking: Ranking, rows: NDArray[np.int64]) -> Ranking:
     return Ranking(ranking.labels[rows], ranking.scores[rows])
-
-
-def _some(documents: Documents, rows: NDArray[np.int64]) -> Documents:
-    return documents[rows] if sp.issparse(documents) else [documents[int(row)] for row in rows]
 
 
 def _sizes(documents: Documents | None) -> NDArray[np.int64]:
