@@ -1,9 +1,9 @@
 """A cascade: a cheap model ranks every document, an expensive one those that gain most by it.
 
 A gate looks at the cheap model's ranking of a document and expects by how much the expensive model's P@5 would be
-higher. It is learnt on documents that neither model was trained on: an additive model, in which every feature adds what
-its bin is worth (backfitting, with bins of equally many documents and worths that shrink to 0). A document goes to the
-expensive model where the expected gain is above a threshold, so results do not depend on batching.
+higher. It is learnt on documents that neither model was trained on: a ridge regression on the features and their
+squares. A document goes to the expensive model where the expected gain is above a threshold, so results do not depend
+on batching.
 docs/methods/ensemble.md describes features and report.
 """
 
@@ -46,7 +46,8 @@ DEPTH = 20  # labels of each model that probabilities are learnt from
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)  # of the documents, in the report
 SHOWN = ("P@5", "PSP@5")
 _SEEN, _SCORED = 10, 5  # labels that the gate looks at, and those whose precision counts
-_BINS, _SHRINK, _SWEEPS = 8, 20.0, 20  # bins of a feature, documents' worth of doubt about each, rounds of backfitting
+_SHRINK, _FURTHEST = 50.0, 4.0  # of the ridge regression; deviations from the mean that a feature may have
+N_FEATURES = 9
 _FEWEST = 10  # labelled documents to learn from
 _GATE, _CALIBRATION = "gate.json", "calibration-{}.json"
 _SOURCE = "that the cascade learnt from"
@@ -54,48 +55,50 @@ _SOURCE = "that the cascade learnt from"
 
 @dataclass(frozen=True, eq=False)
 class Gate:
-    """Expected gain: `base`, and for each feature what its bin is worth."""
+    """Expected gain: linear in the features, scaled to mean 0 and deviation 1, and in their squares."""
 
-    edges: NDArray[np.float64]  # (features, bins − 1)
-    worth: NDArray[np.float64]  # (features, bins)
+    center: NDArray[np.float64]  # (features,)
+    scale: NDArray[np.float64]  # (features,)
+    weights: NDArray[np.float64]  # (2 · features,)
     base: float
     threshold: float = np.inf  # expected gain from which a document goes to the expensive model
 
     @classmethod
     def fit(cls, features: NDArray[np.float64], gains: NDArray[np.float64]) -> Gate:
-        """Learn what each bin of each feature is worth."""
-        levels = np.arange(1, _BINS) / _BINS
-        edges = np.quantile(features, levels, axis=0).T
-        bins = [np.searchsorted(own, column, side="right") for own, column in zip(edges, features.T, strict=True)]
-        worth, base = np.zeros((len(edges), _BINS)), float(gains.mean())
-        left = gains - base  # what no feature explains yet
-        for _ in range(_SWEEPS):
-            for i, place in enumerate(bins):
-                left = left + worth[i][place]
-                counts = np.bincount(place, minlength=_BINS)
-                worth[i] = np.bincount(place, left, minlength=_BINS) / (counts + _SHRINK)
-                left = left - worth[i][place]
-        return cls(edges, worth, base)
+        """Learn the weights by ridge regression."""
+        center, scale = features.mean(axis=0), features.std(axis=0)
+        gate = cls(center, np.where(scale > 0, scale, 1.0), np.zeros(2 * len(center)), float(gains.mean()))
+        terms = gate._terms(features)
+        means = terms.mean(axis=0)
+        terms = terms - means
+        weights = np.linalg.solve(terms.T @ terms + _SHRINK * np.eye(terms.shape[1]), terms.T @ (gains - gate.base))
+        return replace(gate, weights=weights, base=gate.base - float(means @ weights))
 
     def expect(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the expected gain of each document."""
-        total = np.full(len(features), self.base)
-        for own, worth, column in zip(self.edges, self.worth, features.T, strict=True):
-            total += worth[np.searchsorted(own, column, side="right")]
-        return total
+        return np.asarray(self.base + self._terms(features) @ self.weights)
+
+    def _terms(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        # beyond what was seen, a square would grow without limit
+        scaled = np.clip((features - self.center) / self.scale, -_FURTHEST, _FURTHEST)
+        return np.hstack([scaled, scaled**2])
 
     def to_json(self) -> str:
         """Return the gate as text."""
-        raw = {"edges": self.edges.tolist(), "worth": self.worth.tolist(), "base": self.base}
+        raw = {name: getattr(self, name).tolist() for name in ("center", "scale", "weights")}
         threshold = None if np.isinf(self.threshold) else self.threshold
-        return json.dumps({**raw, "threshold": threshold, "all": self.threshold == -np.inf}, sort_keys=True) + "\n"
+        known = {"base": self.base, "threshold": threshold, "all": self.threshold == -np.inf}
+        return json.dumps({**raw, **known}, sort_keys=True) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Gate:
         """Rebuild a gate from what `to_json` gave."""
         raw = json.loads(text)
+        center, scale, weights = (np.array(raw[name], dtype=np.float64) for name in ("center", "scale", "weights"))
+        if not len(center) == len(scale) == len(weights) / 2 == N_FEATURES or not (scale > 0).all():
+            raise ModelError("the gate of the cascade does not fit; copy the model folder again")
         threshold = raw["threshold"] if raw["threshold"] is not None else (-np.inf if raw["all"] else np.inf)
-        return cls(np.array(raw["edges"]), np.array(raw["worth"]), raw["base"], threshold)
+        return cls(center, scale, weights, raw["base"], threshold)
 
 
 def describe_rankings(ranking: Ranking, labels: LabelSet, sizes: NDArray[np.integer]) -> NDArray[np.float64]:
