@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,12 +15,14 @@ import xmtc
 from tests.methods.ensemble.test_learned import documents
 from tests.presets.test_presets import Heard, tiny_encoders
 from tests.tiny import build_tiny
+from xmtc.api import prepare_preset
 from xmtc.core.abilities import Composed
 from xmtc.core.calibration import uncalibrated
 from xmtc.core.errors import ConfigError
 from xmtc.core.storage import Latency
-from xmtc.core.threads import n_threads
+from xmtc.core.threads import n_threads, one_thread
 from xmtc.methods.ensemble import CascadeModel, LearnedEnsemble
+from xmtc.methods.ensemble.latency import measure_latency, sample_documents
 from xmtc.presets.members import ENCODERS
 
 pytest.importorskip("lightgbm")
@@ -68,9 +75,9 @@ def test_a_cascade_for_as_many_documents_as_there_is_time_for(pretended: None, t
     found = told(model)
     whole, alone, cascade = found.options
     assert [option.name for option in found.options[:2]] == ["ensemble", "linear"]
-    assert cascade.share == 0.35  # (5 − 1 − 0.5) / 10
+    assert cascade.share == pytest.approx(0.35, abs=2e-4)  # (5 − 1 − 0.5) / 10
     assert cascade.name == "linear, then ensemble for 35%"
-    assert cascade.milliseconds == pytest.approx(5)
+    assert cascade.milliseconds == pytest.approx(5, abs=0.01)
     assert found.kept
     worth = [option.scores["P@5"] + 0.3 * option.scores["PSP@5"] for option in (alone, cascade)]
     assert found.chosen == (cascade if worth[1] > worth[0] else alone).name
@@ -116,14 +123,9 @@ def test_real_times_are_measured_on_one_thread(monkeypatch: pytest.MonkeyPatch) 
         def rank(self, documents: object, k: int) -> None:
             seen.append((n_threads(), len(documents), k))  # type: ignore[arg-type]
 
-    from xmtc.methods.ensemble.latency import measure_latency, sample_documents
-    from xmtc.methods.ensemble.within import one_thread
-
     with one_thread():
         assert 0 < measure_latency(Timed(), sample_documents(TRAIN)) < 1  # type: ignore[arg-type]
     assert seen == [(1, 1, 5)] * 55
-    import os
-
     assert "XMTC_THREADS" not in os.environ
 
 
@@ -138,21 +140,31 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_exported_encoders_where_torch_is_too_slow(pretended: None, weights: Path, tmp_path: Path) -> None:
-    out = tmp_path / "model"
-    with tiny_encoders(weights), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("xmtc.presets.plan.EPOCHS", 1)
-        model = xmtc.train(TRAIN, preset="best", latency=0.055, out=out)
-        names = [option.name for option in told(model).options]
-        assert names == ["ensemble", "ensemble, int8"]
+@pytest.mark.slow
+def test_exported_encoders_where_torch_is_too_slow(
+    pretended: None, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = prepare_preset("best", latency=0.055, out=tmp_path / "model")
+    kept: dict[str, xmtc.Model] = {}
+
+    def train(corpus: xmtc.Corpus, method: str, config: Mapping[str, Any], **options: Any) -> xmtc.Model:
+        key = json.dumps([method, config, len(corpus)], sort_keys=True)
+        if key not in kept:
+            kept[key] = run.trainers.train(corpus, method, config, **{**options, "out": None})
+        return kept[key]
+
+    monkeypatch.setattr("xmtc.presets.plan.EPOCHS", 1)
+    quick = replace(run, trainers=replace(run.trainers, train=train))
+    with tiny_encoders(weights):
+        model = quick.start(TRAIN)
+        assert [option.name for option in told(model).options] == ["ensemble", "ensemble, int8"]
         assert told(model).chosen == "ensemble, int8"  # 1 + 8 + 2 × 5 + 30 + 1 ms
         formats = [member.manifest.details.format for member in uncalibrated(model).members]
         assert formats.count("onnx-int8") == 2
         assert not (tmp_path / "model.partial").exists()
-        assert xmtc.load(out).rank(TEXTS, 5).labels.shape == (20, 5)
-        patch.setattr("xmtc.neural.freeze.find_spec", lambda name: None)
-        heard = Heard()
-        less = xmtc.train(TRAIN, preset="best", latency=0.055, progress=heard)
+        assert xmtc.load(tmp_path / "model").rank(TEXTS, 5).labels.tolist() == model.rank(TEXTS, 5).labels.tolist()
+        monkeypatch.setattr("xmtc.neural.freeze.find_spec", lambda name: None)
+        less = replace(quick, out=None).start(TRAIN)
     left_out = uncalibrated(less).manifest.details.to_json()["left_out"]
     assert [line.split(":")[0] for line in left_out] == ["lightxml-gte-small in int8", "lightxml-minilm in int8"]
     assert "pip install 'xmtc[export]'" in left_out[0]
