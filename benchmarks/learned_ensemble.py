@@ -91,8 +91,9 @@ def _learn(
     started = time.monotonic()
     rows = np.flatnonzero(np.diff(dev.Y.indptr))
     lesson = Lesson(rows, [Ranking(one.labels[rows], one.scores[rows]) for one in rankings], [labels] * len(runs))
-    text, calibration, _ = teach(manifest, config, labels, dev, [lesson], [run["name"] for run in runs])
-    return LearnedEnsemble(manifest, labels, (), config.depth, text), calibration, time.monotonic() - started
+    taught = teach(manifest, config, labels, dev, [lesson], [run["name"] for run in runs])
+    model = LearnedEnsemble(manifest, labels, (), config.depth, taught.text)
+    return model, taught.calibration, time.monotonic() - started
 
 
 def stale(name: str) -> list[str]:

@@ -12,6 +12,7 @@ import sys
 from benchmarks import (
     aplc_cost,
     calibration,
+    cascade,
     contention,
     engines,
     ensemble_weights,
@@ -43,7 +44,8 @@ PAGE = ROOT / "docs" / "RESULTS.md"
 SCALING = ROOT / "docs" / "SCALING.md"
 # all that write results for the pages, in the order of their sections
 OF_SETS = tuple(
-    module.BENCHMARK for module in (linear, compare, race, choose, train, ensemble_weights, learned_ensemble, members)
+    module.BENCHMARK
+    for module in (linear, compare, race, choose, train, ensemble_weights, learned_ensemble, members, cascade)
 )
 OF_METHODS = tuple(
     module.BENCHMARK

@@ -91,6 +91,7 @@ def train(
     recipe: str | Path | None = None,
     preset: str | None = None,
     time_limit: float | None = None,
+    latency: float | None = None,
     language: str | None = None,
     dev: Corpus | None = None,
     out: str | Path | None = None,
@@ -106,7 +107,9 @@ def train(
 
     method: one of METHODS ("linear" if neither it nor a recipe is given). config: nested settings of the method, over
     the recipe's. recipe: a name such as "linear/one-tree", or the path of a TOML file; it names its method. preset:
-    "fast", "balanced" or "best", which choose methods and settings themselves, within time_limit seconds. language: of
+    "fast", "balanced" or "best", which choose methods and settings themselves, within time_limit seconds. latency:
+    seconds that a preset's model may take to rank one document, on one thread of this machine; of several ensembles
+    and cascades, the best that is fast enough is chosen, or else the fastest. language: of
     the texts, such as "de" or "German"; TF-IDF then counts stems of words, unless `config` has another analyzer. dev:
     documents to stop early or choose by, for methods that do. resume: continue an interrupted run, or return the
     finished model of the same settings, data and seed. engine: "processes" or "ray" trains on the cores of this machine
@@ -114,11 +117,12 @@ def train(
     networks, on Ray alone, in `workers` processes that share every batch, as torchrun does. It needs `out`, a folder
     that all nodes see.
     """
-    if preset is not None or time_limit is not None:
+    if preset is not None or time_limit is not None or latency is not None:
         by_hand = {"method": method, "recipe": recipe, "config": config or None, "workers": workers}
         chosen = prepare_preset(
             preset,
             time_limit,
+            latency,
             by_hand=by_hand,
             engine=engine,
             address=address,
@@ -148,6 +152,7 @@ def train(
 def prepare_preset(
     preset: str | None,
     time_limit: float | None = None,
+    latency: float | None = None,
     *,
     by_hand: Mapping[str, Any] | None = None,
     language: str | None = None,
@@ -169,15 +174,17 @@ def prepare_preset(
     from xmtc.presets import PresetRun, Trainers, check_preset
 
     if preset is None:
-        raise ConfigError("a time limit needs a preset, such as best; a method takes the time that it takes")
+        what = "a time limit" if latency is None else "a latency"
+        raise ConfigError(f"{what} needs a preset, such as best; a method takes the time that it takes")
     given = [name for name, value in (by_hand or {}).items() if value is not None]
     if given:
         raise ConfigError(f"preset {preset!r} chooses the method and its settings; leave out {' and '.join(given)}")
     check_preset(preset)
-    if time_limit is not None and (
-        isinstance(time_limit, bool) or not isinstance(time_limit, (int, float)) or not 0 < time_limit < float("inf")
-    ):
-        raise ConfigError(f"time_limit must be a positive number of seconds; got {time_limit!r}")
+    for name, limit in (("time_limit", time_limit), ("latency", latency)):
+        if limit is not None and (
+            isinstance(limit, bool) or not isinstance(limit, (int, float)) or not 0 < limit < float("inf")
+        ):
+            raise ConfigError(f"{name} must be a positive number of seconds; got {limit!r}")
     # refuses a wrong language, seed or output folder
     prepare_run(language=language, out=out, seed=seed, resume=resume, overwrite=overwrite)
     where = "local"
@@ -189,15 +196,18 @@ def prepare_preset(
         if where != "local" and out is None:
             raise ConfigError(f"a preset on engine {where!r} needs out, a folder that all its processes see; give one")
     trainers = Trainers(
-        partial(_train_member, language),
-        _teach,
-        lambda model, corpus, progress: calibrate(model, corpus, progress=progress),
-        load,
-        partial(_open_engine, where, address),
+        train=partial(_train_member, language),
+        teach=_teach,
+        teach_within=_teach_within,
+        measure=_measure,
+        export=_export_copy,
+        calibrate=lambda model, corpus, progress: calibrate(model, corpus, progress=progress),
+        load=load,
+        open_engine=partial(_open_engine, where, address),
     )
     place = None if out is None else Path(out)
     spoken = None if language is None else find_language(language)
-    return PresetRun(preset, time_limit, place, seed, resume, overwrite, trainers, language=spoken)
+    return PresetRun(preset, time_limit, place, seed, resume, overwrite, trainers, language=spoken, latency=latency)
 
 
 def _train_member(
@@ -888,6 +898,43 @@ def _teach(
     config = check_learn(models, tail)
     lessons = find_lessons(models, dev, _train_again, _is_cheap, config.depth, config.documents, seed, progress)
     return learn(models, config, dev, lessons, names=names, about=about, seed=seed, progress=progress)
+
+
+def _teach_within(
+    members: Mapping[str, Model],
+    copies: Mapping[str, Model],
+    dev: Corpus,
+    tail: float,
+    seed: int,
+    limit: float,
+    progress: Progress,
+    **about: Any,
+) -> Model:
+    """The best ensemble or cascade of the members and their faster copies that ranks one document within a limit."""
+    from xmtc.core.calibration import uncalibrated
+    from xmtc.core.lessons import find_lessons
+    from xmtc.methods.ensemble import check_learn, learn_within
+
+    plain, light = ({name: uncalibrated(model) for name, model in given.items()} for given in (members, copies))
+    models = [*plain.values(), *light.values()]
+    config = check_learn(models, tail)
+    lessons = find_lessons(models, dev, _train_again, _is_cheap, config.depth, config.documents, seed, progress)
+    return learn_within(plain, light, config, dev, lessons, limit, about=about, seed=seed, progress=progress)
+
+
+def _measure(model: Model, name: str, corpus: Corpus, limit: float) -> Model:
+    """The model, with its latency in its details."""
+    from xmtc.methods.ensemble import measure_alone
+
+    return measure_alone(model, name, corpus, limit)
+
+
+def _export_copy(model: Model, out: Path) -> Model:
+    """A copy of a model in int8, which works on one thread."""
+    from xmtc.core.threads import one_thread
+
+    with one_thread():
+        return export(model, int8=True, out=out)
 
 
 def _cascade(

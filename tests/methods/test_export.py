@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ torch = pytest.importorskip("torch", reason="models are exported by torch")
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
+ROOT = Path(__file__).parents[2]
 # one of each kind of graph and head
 CHOSEN = {
     "lightxml": METHODS["lightxml (xlnet, small)"],
@@ -111,6 +114,77 @@ def test_int8_keeps_the_scores_near(trained, request):
     ]
     assert len(found) > 0.9 * (one.labels >= 0).sum()
     assert np.corrcoef(np.array(found).T)[0, 1] > 0.9
+
+
+BATTERY = """
+import json
+from pathlib import Path
+import numpy as np
+from starlette.testclient import TestClient
+import xmtc
+from tests.methods import test_contract as battery
+from xmtc.app.rest.application import build_application
+from xmtc.app.rest.metrics import Metrics
+from xmtc.app.rest.models import Models
+
+folder, found = Path(sys.argv[1]), {}
+texts = list(battery.corpus().texts)
+for kind in ("fp32", "int8"):
+    model = xmtc.load(folder / kind)
+    battery.test_ranking_is_sorted_and_never_repeats(model)
+    battery.test_odd_documents(model)
+    battery.test_k_above_the_label_count(model)
+    battery.test_wrong_kind_of_input(model)
+    battery.test_explains(model)
+    battery.test_saves_and_reloads_to_identical_rankings(model, folder / f"{kind}-again")
+    if kind == "fp32":  # int8 rounds by the largest number of a batch, so scores depend a little on the batch
+        battery.test_one_document_and_many_agree(model)
+    else:
+        together = model.rank(texts[:20], 24)
+        for i in range(20):
+            (alone,) = model.rank([texts[i]], 24).labels
+            found.setdefault("overlap", []).append(len(np.intersect1d(alone[:5], together.labels[i, :5])) / 5)
+    calibrated = xmtc.calibrate(model, battery.corpus(seed=1), out=folder / f"{kind}-calibrated")
+    assert calibrated.rank(texts[:3], 3).probabilities is not None
+    linear = xmtc.train(battery.corpus(), "linear", {"tfidf": {"min_df": 1}})
+    joined = xmtc.ensemble([model, linear], "rank", out=folder / f"{kind}-joined")
+    battery.test_ranking_is_sorted_and_never_repeats(xmtc.load(folder / f"{kind}-joined"))
+    metrics = Metrics()
+    models = Models({"served": folder / f"{kind}-calibrated"}, 100, 60, metrics)
+    client = TestClient(build_application(models, metrics, None, 60))
+    answer = client.post("/v1/models/served/suggest", json={"texts": texts[:2], "k": 3}).json()
+    ids = [[label["label"] for label in one["labels"]] for one in answer["results"]]
+    ranking = calibrated.rank(texts[:2], 3)
+    assert ids == [[model.labels.ids[entry] for entry in row] for row in ranking.labels.tolist()], ids
+    assert all("probability" in label for one in answer["results"] for label in one["labels"])
+    models.close()
+    found[kind] = model.manifest.details.format
+assert not any(name.partition(".")[0] in ("torch", "transformers") for name in sys.modules)
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.slow
+def test_the_battery_s_ranking_part_without_torch(trained, request):
+    pytest.importorskip("fastapi", reason="one request is served")
+    model, folder = trained
+    if "," in request.node.callspec.id:
+        pytest.skip("one graph of each method is enough")
+    for kind in ("fp32", "int8"):
+        if not (folder / kind).exists():
+            xmtc.export(model, int8=kind == "int8", out=folder / kind)
+    done = subprocess.run(
+        [sys.executable, "-c", HIDE_TORCH + BATTERY, str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])},
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert (found["fp32"], found["int8"]) == ("onnx-fp32", "onnx-int8")
+    assert np.mean(found["overlap"]) > 0.8
 
 
 @pytest.fixture(scope="module")

@@ -182,7 +182,7 @@ def test_best_interrupted_anywhere_resumes_to_the_same_bytes(
     with pytest.raises(KeyboardInterrupt):
         xmtc.train(TRAIN, preset="best", out=out, progress=Interrupted(stage, times))
     assert not out.exists()
-    with pytest.raises(ConfigError, match="another preset, language, seed or corpus"):
+    with pytest.raises(ConfigError, match="another preset, language, latency, seed or corpus"):
         xmtc.train(TRAIN, preset="best", out=out, seed=1, resume=True)
     heard = Heard()
     xmtc.train(TRAIN, preset="best", out=out, resume=True, progress=heard)

@@ -35,6 +35,12 @@ def cascade_report(model: Model) -> list[dict[str, Any]]:
     return found
 
 
+def latency_report(model: Model) -> dict[str, Any] | None:
+    """Return what a preset chose a model from by a limit on latency; None for others."""
+    found: dict[str, Any] | None = details_json(model).get("latency")
+    return found
+
+
 def left_out(model: Model) -> list[str]:
     """Return the members that a preset left out, with reasons."""
     found: list[str] = details_json(model).get("left_out", [])

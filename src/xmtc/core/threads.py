@@ -8,7 +8,9 @@ training steps that one thread makes.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -46,6 +48,25 @@ def n_threads() -> int:
         return int(wanted)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, cpu_quota() or cores)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let one thread work inside the block, in what asks `n_threads` there and in torch, if that is loaded."""
+    torch, before = sys.modules.get("torch"), os.environ.get("XMTC_THREADS")
+    used = None if torch is None else torch.get_num_threads()
+    os.environ["XMTC_THREADS"] = "1"
+    try:
+        if torch is not None:
+            torch.set_num_threads(1)
+        yield
+    finally:
+        if before is None:
+            del os.environ["XMTC_THREADS"]
+        else:
+            os.environ["XMTC_THREADS"] = before
+        if torch is not None:
+            torch.set_num_threads(used)
 
 
 @cache

@@ -36,6 +36,7 @@ _LEAST = 0.3  # of an epoch: less is not worth beginning
 _FIRST = 0.65  # of the time for encoders that the first of them may take
 # rough seconds of one core per million characters, and per document; measured on texts of 10 to 500 words
 _LINEAR, _KNN, _MATCH, _TEACH = 0.8, 0.15, 1.2, 2.5e-3
+_SEVERAL = 4  # ensembles that are taught to choose one by its latency, at most
 _MATCHED = 20_000  # documents that match learns from, at most
 _START = 8.0  # seconds before an encoder's first step: loading and tokenizing
 _NEURAL = ("torch", "transformers", "accelerate")
@@ -85,8 +86,11 @@ def check_preset(preset: str) -> None:
         )
 
 
-def make_plan(preset: str, corpus: Corpus, time_limit: float | None) -> Plan:
-    """Plan a preset for a corpus; with a time limit, steps of the encoders are timed here."""
+def make_plan(preset: str, corpus: Corpus, time_limit: float | None, *, several: bool = False) -> Plan:
+    """Plan a preset for a corpus; with a time limit, steps of the encoders are timed here.
+
+    several: the members are joined in several ways, to choose one by its latency.
+    """
     characters = _characters(corpus)
     trees, neighbours = _LINEAR * characters / 1e6 + 1, _KNN * characters / 1e6 + 1
     small = int(100 * 2**20 + 12 * characters)
@@ -97,7 +101,7 @@ def make_plan(preset: str, corpus: Corpus, time_limit: float | None) -> Plan:
     if preset == "fast":
         return plan
     taught_by = min(20_000, len(corpus))
-    teaching = 2 * (trees + neighbours) + taught_by * _TEACH + 5
+    teaching = 2 * (trees + neighbours) + (_SEVERAL if several else 1) * (taught_by * _TEACH + 5)
     if time_limit is not None and trees + neighbours + teaching > time_limit:
         reason = f"knn and the ensemble: they take about {describe_seconds(neighbours + teaching)} more"
         return replace(plan, left_out=(reason,))

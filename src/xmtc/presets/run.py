@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 from xmtc.core.corpus import Corpus
@@ -69,12 +70,33 @@ class Teach(Protocol):
         ...
 
 
+class TeachWithin(Protocol):
+    """Joins models as `Teach` does, or only some of them, so that one document takes at most `limit` seconds."""
+
+    def __call__(
+        self,
+        members: Mapping[str, Model],
+        copies: Mapping[str, Model],
+        dev: Corpus,
+        tail: float,
+        seed: int,
+        limit: float,
+        progress: Progress,
+        **about: Any,
+    ) -> Model:
+        """Return the best model that is fast enough, else the fastest; copies: exported members, by their names."""
+        ...
+
+
 @dataclass(frozen=True)
 class Trainers:
     """What a run needs from above."""
 
     train: Train  # can be pickled: other processes train members, too
     teach: Teach
+    teach_within: TeachWithin
+    measure: Callable[[Model, str, Corpus, float], Model]  # notes the latency of a model that is not chosen by it
+    export: Callable[[Model, Path], Model]  # to int8; raises for what cannot be exported
     calibrate: Callable[[Model, Corpus, Progress], Model]
     load: Callable[[Path], Model]
     open_engine: Callable[[], AbstractContextManager[Engine]]
@@ -107,11 +129,12 @@ class PresetRun:
     overwrite: bool
     trainers: Trainers
     language: str | None = None  # of the texts, if it was given
+    latency: float | None = None  # seconds that the model may take for one document
     seconds: dict[str, float] = field(default_factory=dict)  # by member, and of the ensemble, once `start` is done
 
     def outline(self, corpus: Corpus) -> str:
         """Return the plan: members, minutes and memory; with a time limit, a few steps are timed."""
-        return "\n".join(make_plan(self.preset, corpus.compact(), self.time_limit).lines())
+        return "\n".join(self._plan(corpus.compact()).lines())
 
     def start(self, corpus: Corpus, dev: Corpus | None = None, progress: Progress = SILENT) -> Model:
         """Train the members and join them, save the model if there is an output folder, and return it.
@@ -129,19 +152,27 @@ class PresetRun:
         plan = None if folder is None else folder.read_plan(self.preset, self.time_limit)
         if plan is None:
             progress.stage("planning")
-            plan = make_plan(self.preset, corpus, self.time_limit)
+            plan = self._plan(corpus)
             if folder is not None:
                 folder.write_plan(plan)
         for line in plan.lines():
             progress.say(line)
         with self.trainers.open_engine() as engine:
             trained = self._train_members(engine, plan, corpus, dev, folder, clock, progress)
-        model = self._join(trained, clock)
+        if self.latency is None:
+            model = self._join(trained, clock)
+        else:
+            model = self._join_within(trained, clock, self.latency, folder)
         if self.out is not None:
             progress.stage("saving")
             model.save(self.out, overwrite=self.overwrite)
             shutil.rmtree(partial_folder(self.out), ignore_errors=True)
+            if self.latency is not None:  # its exported members were loaded to work on one thread
+                model = self.trainers.load(self.out)
         return model
+
+    def _plan(self, corpus: Corpus) -> Plan:
+        return make_plan(self.preset, corpus, self.time_limit, several=self.latency is not None)
 
     def _train_members(
         self,
@@ -229,10 +260,52 @@ class PresetRun:
             return model
         return self.trainers.calibrate(model, trained.corpus if trained.dev is None else trained.dev, progress)
 
+    def _join_within(self, trained: _Trained, clock: _Clock, limit: float, folder: _RunFolder | None) -> Model:
+        """Join the members, or some of them, into a model that answers within the limit, if one does."""
+        started, progress = time.monotonic(), trained.progress
+        teacher = trained.corpus if trained.dev is None else trained.dev
+        if len(trained.members) == 1:
+            model = self.trainers.measure(self._join(trained, clock), next(iter(trained.members)), teacher, limit)
+        else:
+            with TemporaryDirectory(prefix="xmtc-", ignore_cleanup_errors=True) as temporary:
+                place = Path(temporary) if folder is None else folder.folder / "exported"
+                model = self.trainers.teach_within(
+                    trained.members,
+                    self._export(trained, place),
+                    *(teacher, TAIL, self.seed, limit, progress),
+                    preset=self.preset,
+                    left_out=trained.left_out,
+                )
+            self.seconds["ensemble"] = time.monotonic() - started
+        found = model.manifest.details.latency
+        assert found is not None
+        if not found.kept:
+            fastest = min(option.milliseconds for option in found.options)
+            progress.say(
+                f"warning: no model answers one document within {found.limit:g} ms here; the fastest, {found.chosen}, "
+                f"takes {fastest:.2f} ms"
+            )
+        return model
+
+    def _export(self, trained: _Trained, place: Path) -> dict[str, Model]:
+        """Copies of the encoders that are exported to int8; what cannot be is reported."""
+        found: dict[str, Model] = {}
+        for name, model in trained.members.items():
+            if not name.startswith("lightxml-"):
+                continue
+            trained.progress.stage(f"exporting {name}")
+            shutil.rmtree(place / name, ignore_errors=True)
+            try:
+                found[name] = self.trainers.export(model, place / name)
+            except XmtcError as error:
+                trained.leave_out(f"{name} in int8: {error}")
+        return found
+
     def _identity(self, corpus: Corpus, dev: Corpus | None) -> dict[str, Any]:
         """What a resumed run must have in common with the interrupted one."""
         return {
             **({} if self.language is None else {"language": self.language}),
+            **({} if self.latency is None else {"latency": self.latency}),
             "preset": self.preset,
             "seed": self.seed,
             "data": corpus.fingerprint(),
@@ -245,6 +318,10 @@ class PresetRun:
         model = self.trainers.load(out)
         if (model.manifest.data, model.manifest.seed) != (corpus.fingerprint(), self.seed):
             raise ConfigError(f"{out} holds a model of other data or seed; choose another folder or --overwrite")
+        made_for = model.manifest.details.latency
+        wanted = None if self.latency is None else 1e3 * self.latency
+        if (None if made_for is None else made_for.limit) != wanted:
+            raise ConfigError(f"{out} holds a model for another latency; choose another folder or --overwrite")
         progress.say(f"{out} is finished already, with the same data and seed: nothing to do")
         return model
 
@@ -352,7 +429,7 @@ class _RunFolder:
         (self.folder / "members").mkdir(exist_ok=True)
         if known is not None and known != json.loads(json.dumps(identity)):
             raise ConfigError(
-                f"{self.folder} holds an interrupted run of another preset, language, seed or corpus; "
+                f"{self.folder} holds an interrupted run of another preset, language, latency, seed or corpus; "
                 "start anew with --overwrite"
             )
 

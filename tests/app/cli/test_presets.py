@@ -71,3 +71,24 @@ def test_durations(text: str, seconds: float) -> None:
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(ConfigError, match="takes a duration"):
         parse_duration(text, "--time-limit")
+
+
+def test_a_latency_is_kept_shown_and_stored(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "model"
+    done = xmtc("train", data, "--preset", "balanced", "--latency", "10 s", "--out", out)
+    assert done.code == 0, done.err
+    inspected = xmtc("inspect", out)
+    for result in (done, inspected):
+        assert "one document within 10000 ms" in result.out
+        assert "ensemble *" in result.out
+        assert "* chosen: the best that is fast enough" in result.out
+        assert result.out.count(" ms ") >= 2  # the leaderboard has latencies, too
+    latency = xmtc("inspect", out, "--json").json["details"]["latency"]
+    assert (latency["limit"], latency["kept"], latency["chosen"]) == (10000, True, "ensemble")
+
+
+def test_a_latency_needs_a_preset(data: Path, tmp_path: Path) -> None:
+    assert "a latency needs a preset" in fails("train", data, "--latency", "5 ms", "--out", tmp_path / "model")
+    assert "--latency takes a time per document" in fails(
+        "train", data, "--preset", "fast", "--latency", "soon", "--out", tmp_path / "model"
+    )

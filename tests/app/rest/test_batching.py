@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -177,3 +178,54 @@ def test_a_small_job_waits_for_one_batch_of_large_ones_at_most() -> None:
     asyncio.run(main())
     assert echo.batches == [["first"], ["a", "b"], ["L0"], ["L1"]]
     assert sum(counted) == batcher.texts == 0
+
+
+class Worker:
+    """Takes a second for ten million characters, and for each text nothing."""
+
+    def __call__(self, jobs: Sequence[Word]) -> Iterator[tuple[Word, bytes | Exception]]:
+        time.sleep(1e-7 * sum(job.characters for job in jobs if not job.abandoned))
+        for job in jobs:
+            yield job, job.text.encode()
+
+
+async def answer_or_refusal(batcher: Batcher[Word], job: Word, timeout: float) -> tuple[str, float]:
+    started = time.monotonic()
+    try:
+        await submit(batcher, job, timeout)
+        return "answered", time.monotonic() - started
+    except (QueueFullError, TimeoutError) as error:
+        return type(error).__name__, time.monotonic() - started
+
+
+def test_what_cannot_be_answered_in_time_is_refused_at_once_and_small_jobs_are_not() -> None:
+    async def main() -> None:
+        await submit(batcher, Word("first", characters=2_000_000))  # 0.2 s: now the pace is known
+        large = [answer_or_refusal(batcher, Word(f"L{i}", characters=2_000_000), 1.0) for i in range(12)]
+        small = [answer_or_refusal(batcher, Word(str(i)), 1.0) for i in range(20)]
+        found = await asyncio.gather(*large, *small)
+        assert {outcome for outcome, _ in found[12:]} == {"answered"}
+        outcomes = [outcome for outcome, _ in found[:12]]
+        assert set(outcomes) == {"answered", "QueueFullError"}
+        assert 1 <= outcomes.count("answered") <= 5
+        assert max(seconds for outcome, seconds in found[:12] if outcome == "QueueFullError") < 0.2
+        assert await submit(batcher, Word("whatever it takes", characters=12_000_000), 5) == b"whatever it takes"
+
+    batcher = Batcher("test", Worker(), queue=1000)
+    asyncio.run(main())
+    assert batcher.texts == 0
+
+
+def test_who_waited_too_long_is_refused_when_its_turn_comes() -> None:
+    """Before the first answer nobody knows how long jobs take, so all are taken."""
+
+    async def main() -> list[tuple[str, float]]:
+        jobs = [Word(f"L{i}", characters=4_000_000) for i in range(6)]  # 0.4 s each, so two or three in a second
+        return list(await asyncio.gather(*(answer_or_refusal(batcher, job, 1.0) for job in jobs)))
+
+    batcher = Batcher("test", Worker(), queue=1000)
+    outcomes = [outcome for outcome, _ in asyncio.run(main())]
+    assert outcomes.count("answered") >= 1
+    assert outcomes.count("QueueFullError") >= 3
+    assert outcomes.count("TimeoutError") <= 1
+    assert batcher.texts == 0

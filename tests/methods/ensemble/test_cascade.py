@@ -11,9 +11,9 @@ import scipy.sparse as sp
 
 import xmtc
 from tests.methods.test_contract import corpus
-from xmtc.core.errors import ConfigError, DataError
+from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.ranking import Ranking
-from xmtc.methods.ensemble.cascade import Gate, _hits, describe_rankings
+from xmtc.methods.ensemble.cascade import N_FEATURES, Gate, _hits, describe_rankings
 
 CHEAP = {"tfidf": {"min_df": 1, "max_features": 60}, "cluster": {"size": 1000}}
 EXPENSIVE = {"tfidf": {"min_df": 1}, "cluster": {"size": 1000}}
@@ -36,21 +36,30 @@ def model(members, dev, tmp_path_factory):
     return xmtc.ensemble(members, "cascade", dev=dev, share=0.3, out=tmp_path_factory.mktemp("cascade") / "model")
 
 
-def test_the_gate_adds_up_what_bins_are_worth():
+def test_the_gate_expects_what_features_and_their_squares_say():
     random = np.random.default_rng(0)
-    features = random.random((400, 3))
-    gains = np.where(features[:, 0] > 0.5, 0.4, 0.0) - 0.2 * features[:, 1] + 0.05 * random.standard_normal(400)
-    gate = Gate.fit(features, gains)
+
+    def draw(n):
+        features = random.random((n, N_FEATURES)) * 10
+        return features, 0.4 * (features[:, 0] / 10 - 0.5) ** 2 - 0.02 * features[:, 1]
+
+    features, gains = draw(600)
+    gate = Gate.fit(features, gains + 0.05 * random.standard_normal(600))
     for row, expected in zip(features[:20], gate.expect(features[:20]), strict=True):
         naive = gate.base
-        for i, value in enumerate(row):
-            naive += gate.worth[i][sum(edge <= value for edge in gate.edges[i])]
+        for i, value in enumerate((row - features.mean(axis=0)) / features.std(axis=0)):
+            naive += gate.weights[i] * value + gate.weights[N_FEATURES + i] * value**2
         assert expected == pytest.approx(naive)
-    new = random.random((200, 3))
-    true = np.where(new[:, 0] > 0.5, 0.4, 0.0) - 0.2 * new[:, 1]
+    new, true = draw(200)
     assert np.corrcoef(gate.expect(new), true)[0, 1] > 0.95
+    assert gate.expect(features).mean() == pytest.approx(gains.mean(), abs=0.01)
+    far = np.full((2, N_FEATURES), 1e9)
+    assert gate.expect(far)[0] == gate.expect(10 * far)[1]  # what lies far outside is cut
     again = Gate.from_json(gate.to_json())
     np.testing.assert_array_equal(again.expect(new), gate.expect(new))
+    broken = json.loads(gate.to_json())
+    with pytest.raises(ModelError, match="the gate of the cascade does not fit"):
+        Gate.from_json(json.dumps({**broken, "center": broken["center"][1:]}))
 
 
 def test_hits_are_precision_at_five():

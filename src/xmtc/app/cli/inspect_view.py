@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from xmtc.app.cli.console import megabytes, one_line, out
-from xmtc.app.cli.tables import print_cascade, print_leaderboard
+from xmtc.app.cli.tables import print_cascade, print_latency, print_leaderboard
 from xmtc.app.details import details_json
 from xmtc.app.text import flat_settings
 from xmtc.core.calibration import calibration_of
@@ -126,11 +126,12 @@ def print_model(path: str, model: Model, files: Mapping[str, int]) -> None:
     console.print("\nsettings, in the form of --set")
     _print_pairs(console, dict(flat_settings(manifest.config)))
     console.print("\ndetails")
-    hidden = ("leaderboard", "left_out", "cascade")
+    hidden = ("leaderboard", "left_out", "cascade", "latency")
     shown = {name: value for name, value in details_json(model).items() if name not in hidden}
     _print_pairs(console, dict(flat_settings(shown)))
     print_leaderboard(model, path)
     print_cascade(model)
+    print_latency(model)
     console.print(f"\nfiles, {megabytes(sum(files.values()))}")
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2))
     table.add_column(justify="right")

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from xmtc.app.cli.console import duration, megabytes, out
-from xmtc.app.details import cascade_report, leaderboard, left_out
+from xmtc.app.details import cascade_report, latency_report, leaderboard, left_out, member_names
 from xmtc.app.scores import describe_propensity, listed_keys, relative, verdict
 from xmtc.core.metrics import (
     UNSEEN,
@@ -53,9 +53,11 @@ def print_leaderboard(model: Model, folder: str, seconds: Mapping[str, float] | 
         return
     keys = list(board[0]["scores"])
     timed = ["time"] if seconds else []
+    measured = ["ms"] if "milliseconds" in board[0] else []
+    of_members = len(board) - 1 == len(member_names(model))  # a cascade's board is that of its parts
     table = Table(box=box.SIMPLE, title="leaderboard", title_justify="left", title_style="bold")
     table.add_column("model")
-    for heading in (*keys, "share", "size", *timed):
+    for heading in (*keys, *measured, "share", "size", *timed):
         table.add_column(heading, justify="right")
     for place, line in enumerate(board):
         part = Path(folder) / f"member-{place - 1}" if place else Path(folder)
@@ -64,8 +66,9 @@ def print_leaderboard(model: Model, folder: str, seconds: Mapping[str, float] | 
         table.add_row(
             Text(line["name"]),
             *(f"{line['scores'][key]:.2f}" for key in keys),
+            *(f"{line['milliseconds']:.2f}" for _ in measured),
             f"{line['share']:.0%}" if "share" in line else "",
-            megabytes(size),
+            megabytes(size) if of_members or not place else "",
             *([] if not timed else ["" if taken is None else duration(taken)]),
         )
     out().print(table)
@@ -77,6 +80,26 @@ def print_leaderboard(model: Model, folder: str, seconds: Mapping[str, float] | 
     )
     for reason in left_out(model):
         out().print(Text(f"left out: {reason}"), soft_wrap=True)
+
+
+def print_latency(model: Model) -> None:
+    """Print what a model was chosen from by a limit on latency, the chosen one in bold; nothing for other models."""
+    report = latency_report(model)
+    if report is None:
+        return
+    limit = f"one document within {report['limit']:g} ms"
+    table = Table(box=box.SIMPLE, title=limit, title_justify="left", title_style="bold")
+    table.add_column("model")
+    keys = list(report["options"][0]["scores"])
+    for heading in ("ms", *keys):
+        table.add_column(heading, justify="right")
+    for option in report["options"]:
+        chosen = option["name"] == report["chosen"]
+        cells = (f"{option['milliseconds']:.2f}", *(f"{option['scores'][key]:.2f}" for key in keys))
+        table.add_row(Text(f"{option['name']}{' *' if chosen else ''}"), *cells, style="bold" if chosen else None)
+    out().print(table)
+    kept = "* chosen: the best that is fast enough" if report["kept"] else "* chosen: none is fast enough, the fastest"
+    out().print(Text(f"{kept}; one thread of the machine that trained it, median or a cascade's mean", style="dim"))
 
 
 def print_written(file: str | None, what: str = "report") -> None:

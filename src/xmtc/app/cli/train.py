@@ -19,6 +19,7 @@ from xmtc.app.cli.options import (
     Seeds,
     check_path,
     parse_duration,
+    parse_latency,
     parse_seeds,
     seed_folder,
 )
@@ -69,6 +70,14 @@ def train(
     time_limit: Annotated[
         str | None,
         method_option("--time-limit", metavar="TIME", help="Time limit for --preset, such as 90s, 30m or 2h."),
+    ] = None,
+    latency: Annotated[
+        str | None,
+        method_option(
+            "--latency",
+            metavar="TIME",
+            help='Longest time per document for the model of --preset, on one thread, such as "5 ms".',
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -133,7 +142,7 @@ def train(
     from xmtc.app.cli.kernels import announce_kernels
     from xmtc.app.cli.language import advise_language, choose_names, guess_language, parse_language
     from xmtc.app.cli.progress import show_progress
-    from xmtc.app.cli.tables import print_leaderboard, print_saved
+    from xmtc.app.cli.tables import print_latency, print_leaderboard, print_saved
     from xmtc.core.config import parse_assignments
     from xmtc.core.corpus import Corpus
     from xmtc.core.run_folder import WRITES
@@ -163,7 +172,8 @@ def train(
     config = parse_assignments(settings or [])
     by_hand = {"--method": method, "--recipe": recipe, "--set": settings, "--workers": workers}
     limit = None if time_limit is None else parse_duration(time_limit, "--time-limit")
-    by_preset = preset is not None or limit is not None
+    answers_in = None if latency is None else parse_latency(latency, "--latency")
+    by_preset = preset is not None or limit is not None or answers_in is not None
     outs = {seed: out} if seeds is None else {each: seed_folder(out, each) for each in parse_seeds(seeds)}
 
     def prepare(language: str | None) -> list[TrainingRun | PresetRun]:
@@ -172,7 +182,7 @@ def train(
         options |= {"engine": engine, "address": address}
         if by_preset:
             return [
-                api.prepare_preset(preset, limit, by_hand=by_hand, out=folder, seed=each, **options)
+                api.prepare_preset(preset, limit, answers_in, by_hand=by_hand, out=folder, seed=each, **options)
                 for each, folder in outs.items()
             ]
         return [
@@ -213,6 +223,7 @@ def train(
             started = time.monotonic()
     for each, model, seconds in trained:
         print_leaderboard(model, str(each.out), {} if isinstance(each, api.TrainingRun) else each.seconds)
+        print_latency(model)
         print_saved(model, str(each.out), seconds)
 
 

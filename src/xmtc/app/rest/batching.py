@@ -1,9 +1,10 @@
 """Micro-batches: requests for one model are gathered and answered together, in one thread.
 
 Requests enter on the event loop's side, and each gets its own answer there; the model works in a thread of its own,
-so that the loop never waits for it. The queue is bounded: what does not fit is refused at once, not kept waiting. Small
-jobs and large ones wait in two lines that are served in turn, so that a small one waits for at most one batch of large
-ones, however many there are. Knows neither models nor HTTP.
+so that the loop never waits for it. Small jobs and large ones wait in two lines that are served in turn, so that a
+small one waits for at most one batch of large ones, however many there are. The queue is bounded: what does not fit is
+refused at once, not kept waiting, and so is a job that could not be answered in time, by what jobs of its line took
+lately. Knows neither models nor HTTP.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ _BATCH = 256  # texts ranked together, at most
 _SMALL = 32_000  # characters of a small job: some milliseconds' work
 _LARGE_BATCH = 2_000_000  # characters of large jobs ranked together, at most; a single job may have more
 _LONGEST_WAIT = 60  # seconds that a refused client is told to wait, at most
+_PER_TEXT = 500  # characters' worth of work that a text is besides its length
+_SAFE = 0.8  # of its time that a job may need by estimate: more jobs come, and no estimate is exact
+_WAITED = 0.1  # of its time that a job has waited, from which it may be refused when its turn comes
+_NEW = 0.3  # weight of the last batch in a line's pace
 
 
 class Job(Protocol):
@@ -42,7 +47,7 @@ Answer = Callable[[Sequence[JobT]], Iterator[tuple[JobT, "bytes | Exception"]]]
 
 
 class QueueFullError(Exception):
-    """There is no room for a request; `seconds` says when there may be."""
+    """There is no room for a request, or no time to answer it; `seconds` says when there may be."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__(f"queue full for {seconds} s")
@@ -58,7 +63,7 @@ class Batcher(Generic[JobT]):
 
     answer: called in that thread with the jobs of a batch; gives each job's answer as soon as it has it. queue: texts
     of small jobs, and as many of large ones, that may wait or be worked on; a job is always taken when nothing else of
-    its line is there. count: called with every change of that number.
+    its line is there, however long it may take. count: called with every change of that number.
     """
 
     def __init__(self, name: str, answer: Answer[JobT], queue: int, count: Callable[[int], None] | None = None) -> None:
@@ -67,9 +72,11 @@ class Batcher(Generic[JobT]):
         self._count = count
         self._lines: tuple[deque[JobT], deque[JobT]] = (deque(), deque())  # of small jobs, of large ones
         self._futures: dict[int, asyncio.Future[bytes]] = {}  # id of a job → where its answer goes
+        self._deadlines: dict[int, tuple[float, float]] = {}  # id of a job → when it came, and its last moment
         self._texts = [0, 0]  # of each line, waiting or being worked on
+        self._work_left = [0, 0]  # the same, as `_size` counts
+        self._pace = [0.0, 0.0]  # seconds for a unit of each line's work, lately; 0: unknown
         self._turn = 0  # the line that is served next, if anybody waits there
-        self._rate = 0.0  # texts a second, lately
         self._closed = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._work, name=f"xmtc-{name}", daemon=True)
@@ -90,7 +97,7 @@ class Batcher(Generic[JobT]):
 
         gone: returns when nobody waits for the answer any more. A job that is given up leaves the queue.
         """
-        future = self._enter(job)
+        future = self._enter(job, timeout)
         leaving: asyncio.Future[Any] = asyncio.ensure_future(gone())
         try:
             await asyncio.wait([future, leaving], timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
@@ -112,16 +119,20 @@ class Batcher(Generic[JobT]):
         """Wait until everything taken before `close` is answered."""
         self._thread.join(timeout)
 
-    def _enter(self, job: JobT) -> asyncio.Future[bytes]:
+    def _enter(self, job: JobT, timeout: float) -> asyncio.Future[bytes]:
         loop = asyncio.get_running_loop()
         with self._changed:
             if self._closed:
                 raise QueueFullError(1)
             line = _line(job)
-            if self._texts[line] and self._texts[line] + len(job) > self._queue:
-                raise QueueFullError(self._seconds())
+            if self._texts[line]:
+                late = self._estimate(job) - _SAFE * timeout
+                if late > 0 or self._texts[line] + len(job) > self._queue:
+                    raise QueueFullError(_whole_seconds(late if late > 0 else self._seconds()))
             future: asyncio.Future[bytes] = loop.create_future()
             self._futures[id(job)] = future
+            now = time.monotonic()
+            self._deadlines[id(job)] = now, now + timeout
             self._lines[line].append(job)
             self._add(job, 1)
             self._changed.notify_all()
@@ -130,17 +141,33 @@ class Batcher(Generic[JobT]):
     def _leave(self, job: JobT) -> None:
         with self._changed:
             job.abandoned = True
-            del self._futures[id(job)]
+            del self._futures[id(job)], self._deadlines[id(job)]
             with suppress(ValueError):  # it is being worked on, or answered
                 self._lines[_line(job)].remove(job)
                 self._add(job, -1)
 
-    def _seconds(self) -> int:
-        """When the queue will be empty, at the present rate."""
-        return min(_LONGEST_WAIT, max(1, math.ceil(self.texts / self._rate))) if self._rate else 1
+    def _seconds(self) -> float:
+        """When the queue will be empty, at the present pace."""
+        return sum(work * pace for work, pace in zip(self._work_left, self._pace, strict=True))
+
+    def _estimate(self, job: JobT) -> float:
+        """Seconds until a job that comes now is answered: its line's work, and the batches of the other in between."""
+        line = _line(job)
+        other = 1 - line
+        between = (1 + len(self._lines[line])) * (_LARGE_BATCH if other else _BATCH * (_SMALL + _PER_TEXT))
+        own = (self._work_left[line] + _size(job)) * self._pace[line]
+        return own + min(self._work_left[other], between) * self._pace[other]
+
+    def _is_too_late(self, job: JobT) -> bool:
+        """Whether a job that waited for its turn could not be answered in time any more."""
+        came, deadline = self._deadlines.get(id(job), (0.0, math.inf))
+        now = time.monotonic()
+        waited = now - came > _WAITED * (deadline - came)
+        return waited and now + _size(job) * self._pace[_line(job)] > deadline
 
     def _add(self, job: JobT, sign: int) -> None:
         self._texts[_line(job)] += sign * len(job)
+        self._work_left[_line(job)] += sign * _size(job)
         if self._count is not None:
             self._count(sign * len(job))
 
@@ -150,6 +177,7 @@ class Batcher(Generic[JobT]):
             company = len(batch) > 1
             started = time.monotonic()
             unanswered = set(batch)
+            work = sum(_size(job) for job in batch if not job.abandoned)
             try:
                 for job, answer in self._answer(batch):
                     unanswered.discard(job)
@@ -161,11 +189,24 @@ class Batcher(Generic[JobT]):
             with self._changed:
                 for job in unanswered:  # whom nobody waited for
                     self._add(job, -1)
-                rate = sum(map(len, batch)) / max(time.monotonic() - started, 1e-6)
-                self._rate = rate if not self._rate else 0.8 * self._rate + 0.2 * rate
+                if work:
+                    pace, line = (time.monotonic() - started) / work, _line(batch[0])
+                    self._pace[line] = pace if not self._pace[line] else (1 - _NEW) * self._pace[line] + _NEW * pace
 
     def _take(self, gather: bool) -> list[JobT]:
         """Wait for jobs and return those of the next batch; none once all is closed and done."""
+        batch: list[JobT] = []
+        while not batch:
+            found = self._take_line(gather)
+            if not found:
+                break
+            batch = [job for job in found if not self._is_too_late(job)]
+            for job in set(found) - set(batch):  # working for them would make others late, too
+                self._deliver(job, QueueFullError(_whole_seconds(self._seconds())))
+        return batch
+
+    def _take_line(self, gather: bool) -> list[JobT]:
+        """Wait for jobs and take the first of the line whose turn it is; none once all is closed and done."""
         with self._changed:
             self._changed.wait_for(lambda: any(self._lines) or self._closed)
             if gather:
@@ -188,6 +229,16 @@ class Batcher(Generic[JobT]):
 
 def _line(job: Job) -> int:
     return int(job.characters > _SMALL)
+
+
+def _size(job: Job) -> int:
+    """How much work a job is, in characters."""
+    return job.characters + _PER_TEXT * len(job)
+
+
+def _whole_seconds(seconds: float) -> int:
+    """What a refused client is told."""
+    return min(_LONGEST_WAIT, max(1, math.ceil(seconds)))
 
 
 def _first_of(line: deque[JobT]) -> list[JobT]:

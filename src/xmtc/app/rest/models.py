@@ -86,7 +86,8 @@ class Models:
         return self._loaded[name]
 
     async def submit(self, loaded: LoadedModel, job: SuggestJob, gone: Gone) -> bytes:
-        """Return the answer to a job; 503 if the queue is full, 504 if it takes too long.
+        """Return the answer to a job; 503 if the queue is full or it could not be answered in time, 504 if it takes
+        too long all the same.
 
         No other task may run between `get` and this call: a model is replaced between two steps of the loop.
         """
@@ -94,7 +95,9 @@ class Models:
             return await loaded.batcher.submit(job, self._timeout, gone)
         except QueueFullError as full:
             self._metrics.refused.labels(loaded.name).inc()
-            raise overloaded(f"model {loaded.name!r} has more texts waiting than it can take", full.seconds) from None
+            raise overloaded(
+                f"model {loaded.name!r} has more texts waiting than it can answer in time", full.seconds
+            ) from None
         except TimeoutError:
             raise ProblemError(
                 504, f"no answer within {self._timeout:g} s; send fewer or shorter texts, or ask for less"

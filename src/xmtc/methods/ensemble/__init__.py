@@ -12,6 +12,7 @@ from xmtc.methods.ensemble.method import (
     load,
     with_members,
 )
+from xmtc.methods.ensemble.within import learn_within, measure_alone
 
 __all__ = [
     "DEPTH",
@@ -23,7 +24,9 @@ __all__ = [
     "join",
     "join_cascade",
     "learn",
+    "learn_within",
     "load",
+    "measure_alone",
     "share_within",
     "with_members",
 ]

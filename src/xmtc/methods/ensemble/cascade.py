@@ -1,16 +1,15 @@
 """A cascade: a cheap model ranks every document, an expensive one those that gain most by it.
 
 A gate looks at the cheap model's ranking of a document and expects by how much the expensive model's P@5 would be
-higher. It is learnt on documents that neither model was trained on: an additive model, in which every feature adds what
-its bin is worth (backfitting, with bins of equally many documents and worths that shrink to 0). A document goes to the
-expensive model where the expected gain is above a threshold, so results do not depend on batching.
+higher. It is learnt on documents that neither model was trained on: a ridge regression on the features and their
+squares. A document goes to the expensive model where the expected gain is above a threshold, so results do not depend
+on batching.
 docs/methods/ensemble.md describes features and report.
 """
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,11 +30,14 @@ from xmtc.core.model import DisplayedModel, Documents, Model, check_k
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderReader, Manifest, write_folder
+from xmtc.methods.ensemble.latency import measure_latency, sample_documents, take_documents
 from xmtc.methods.ensemble.members import (
     EnsembleConfig,
     EnsembleDetails,
     SharePoint,
     find_entries,
+    rank_shown,
+    read_lessons,
     rename,
     save_members,
 )
@@ -44,57 +46,59 @@ DEPTH = 20  # labels of each model that probabilities are learnt from
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)  # of the documents, in the report
 SHOWN = ("P@5", "PSP@5")
 _SEEN, _SCORED = 10, 5  # labels that the gate looks at, and those whose precision counts
-_BINS, _SHRINK, _SWEEPS = 8, 20.0, 20  # bins of a feature, documents' worth of doubt about each, rounds of backfitting
+_SHRINK, _FURTHEST = 50.0, 4.0  # of the ridge regression; deviations from the mean that a feature may have
+N_FEATURES = 9
 _FEWEST = 10  # labelled documents to learn from
-_TIMED, _WARM = 50, 5  # documents that latencies are measured on, and before
 _GATE, _CALIBRATION = "gate.json", "calibration-{}.json"
 _SOURCE = "that the cascade learnt from"
 
 
 @dataclass(frozen=True, eq=False)
 class Gate:
-    """Expected gain: `base`, and for each feature what its bin is worth."""
+    """Expected gain: linear in the features, scaled to mean 0 and deviation 1, and in their squares."""
 
-    edges: NDArray[np.float64]  # (features, bins − 1)
-    worth: NDArray[np.float64]  # (features, bins)
+    center: NDArray[np.float64]  # (features,)
+    scale: NDArray[np.float64]  # (features,)
+    weights: NDArray[np.float64]  # (2 · features,)
     base: float
     threshold: float = np.inf  # expected gain from which a document goes to the expensive model
 
     @classmethod
     def fit(cls, features: NDArray[np.float64], gains: NDArray[np.float64]) -> Gate:
-        """Learn what each bin of each feature is worth."""
-        levels = np.arange(1, _BINS) / _BINS
-        edges = np.quantile(features, levels, axis=0).T
-        bins = [np.searchsorted(own, column, side="right") for own, column in zip(edges, features.T, strict=True)]
-        worth, base = np.zeros((len(edges), _BINS)), float(gains.mean())
-        left = gains - base  # what no feature explains yet
-        for _ in range(_SWEEPS):
-            for i, place in enumerate(bins):
-                left = left + worth[i][place]
-                counts = np.bincount(place, minlength=_BINS)
-                worth[i] = np.bincount(place, left, minlength=_BINS) / (counts + _SHRINK)
-                left = left - worth[i][place]
-        return cls(edges, worth, base)
+        """Learn the weights by ridge regression."""
+        center, scale = features.mean(axis=0), features.std(axis=0)
+        gate = cls(center, np.where(scale > 0, scale, 1.0), np.zeros(2 * len(center)), float(gains.mean()))
+        terms = gate._terms(features)
+        means = terms.mean(axis=0)
+        terms = terms - means
+        weights = np.linalg.solve(terms.T @ terms + _SHRINK * np.eye(terms.shape[1]), terms.T @ (gains - gate.base))
+        return replace(gate, weights=weights, base=gate.base - float(means @ weights))
 
     def expect(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the expected gain of each document."""
-        total = np.full(len(features), self.base)
-        for own, worth, column in zip(self.edges, self.worth, features.T, strict=True):
-            total += worth[np.searchsorted(own, column, side="right")]
-        return total
+        return np.asarray(self.base + self._terms(features) @ self.weights)
+
+    def _terms(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        # beyond what was seen, a square would grow without limit
+        scaled = np.clip((features - self.center) / self.scale, -_FURTHEST, _FURTHEST)
+        return np.hstack([scaled, scaled**2])
 
     def to_json(self) -> str:
         """Return the gate as text."""
-        raw = {"edges": self.edges.tolist(), "worth": self.worth.tolist(), "base": self.base}
+        raw = {name: getattr(self, name).tolist() for name in ("center", "scale", "weights")}
         threshold = None if np.isinf(self.threshold) else self.threshold
-        return json.dumps({**raw, "threshold": threshold, "all": self.threshold == -np.inf}, sort_keys=True) + "\n"
+        known = {"base": self.base, "threshold": threshold, "all": self.threshold == -np.inf}
+        return json.dumps({**raw, **known}, sort_keys=True) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Gate:
         """Rebuild a gate from what `to_json` gave."""
         raw = json.loads(text)
+        center, scale, weights = (np.array(raw[name], dtype=np.float64) for name in ("center", "scale", "weights"))
+        if not len(center) == len(scale) == len(weights) / 2 == N_FEATURES or not (scale > 0).all():
+            raise ModelError("the gate of the cascade does not fit; copy the model folder again")
         threshold = raw["threshold"] if raw["threshold"] is not None else (-np.inf if raw["all"] else np.inf)
-        return cls(np.array(raw["edges"]), np.array(raw["worth"]), raw["base"], threshold)
+        return cls(center, scale, weights, raw["base"], threshold)
 
 
 def describe_rankings(ranking: Ranking, labels: LabelSet, sizes: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -134,17 +138,9 @@ def learn_cascade(
     Return the gate, what both models' scores are worth, and a report: the scores that shares of the documents reach.
     The gains in the report are expected by gates of the other half of the documents.
     """
-    aligned = corpus.align(labels)
-    rows, parts = [np.zeros(0, dtype=np.int64)], []
-    for lesson in lessons:
-        rows.append(lesson.rows)
-        parts.append(
-            [
-                rename(ranking, find_entries(labels, own)).padded(DEPTH)
-                for ranking, own in zip(lesson.rankings, lesson.labels, strict=True)
-            ]
-        )
-    documents = aligned.take(np.concatenate(rows))
+    aligned, lessons = corpus.align(labels), list(lessons)
+    parts = [[ranking.padded(DEPTH) for ranking in rank_shown(lesson, labels)] for lesson in lessons]
+    documents = read_lessons(lessons, aligned, labels)
     if len(documents) < _FEWEST:
         raise DataError(f"a cascade needs {_FEWEST} labelled documents or more; got {len(documents)}")
     cheap, expensive = (Ranking.stack(list(own)) for own in zip(*parts, strict=True))
@@ -192,27 +188,14 @@ def share_within(members: Sequence[Model], corpus: Corpus, budget: float, progre
 
     Measured here and now, on single documents: on another machine, or a busy one, it is another.
     """
-    documents = corpus.texts if corpus.texts is not None else corpus.X
-    assert documents is not None  # a corpus has one of them
-    n = min(_WARM + _TIMED, len(corpus))
-    cheap, expensive = (_latency(member, documents, n) for member in members)
+    documents = sample_documents(corpus)
+    cheap, expensive = (measure_latency(member, documents) for member in members)
     progress.say(f"one document takes {1e3 * cheap:.2f} ms, and {1e3 * expensive:.2f} ms more by the expensive model")
     if budget < cheap:
         raise ConfigError(
             f"budget is {1e3 * budget:g} ms per document, but the cheap model alone takes {1e3 * cheap:.2f} ms here"
         )
     return min(1.0, round((budget - cheap) / expensive, 4))
-
-
-def _latency(model: Model, documents: Documents, n: int) -> float:
-    """Median seconds for one document."""
-    taken = []
-    for i in range(n):
-        one = _some(documents, np.array([i]))
-        started = time.perf_counter()
-        model.rank(one, _SCORED)
-        taken.append(time.perf_counter() - started)
-    return float(np.median(taken[_WARM:] or taken))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -232,7 +215,7 @@ class CascadeModel(DisplayedModel):
         cheap = self._rank_by(0, documents, wide)
         asked = self._asked(cheap, documents)
         if len(asked):
-            cheap = cheap.put(asked, self._rank_by(1, _some(documents, asked), wide))
+            cheap = cheap.put(asked, self._rank_by(1, take_documents(documents, asked), wide))
         return replace(cheap.top(k), label_set=self.labels)
 
     def display_line(self) -> str:
@@ -297,10 +280,6 @@ def _hits(ranking: Ranking, truth: sp.csr_matrix) -> NDArray[np.float64]:
 
 def _take(ranking: Ranking, rows: NDArray[np.int64]) -> Ranking:
     return Ranking(ranking.labels[rows], ranking.scores[rows])
-
-
-def _some(documents: Documents, rows: NDArray[np.int64]) -> Documents:
-    return documents[rows] if sp.issparse(documents) else [documents[int(row)] for row in rows]
 
 
 def _sizes(documents: Documents | None) -> NDArray[np.int64]:

@@ -39,6 +39,7 @@ from xmtc.methods.ensemble.members import (
     Standing,
     count_documents,
     find_entries,
+    mark_hidden,
     rename,
     save_members,
     unite_concepts,
@@ -50,6 +51,16 @@ _SCORED = 5  # labels of each document that the leaderboard needs
 _FEWEST = 10  # labelled documents to learn from
 
 
+@dataclass(frozen=True, eq=False)
+class Taught:
+    """What teaching finds: the trees, what their scores are worth, and what all reach."""
+
+    text: str  # LightGBM's, of the trees
+    calibration: Calibration
+    board: list[Standing]  # the ensemble, then its members
+    ranking: Ranking  # of the lessons' documents in order, by trees that had not seen them; no hidden labels
+
+
 def teach(
     manifest: Manifest[EnsembleDetails],
     config: EnsembleConfig,
@@ -58,11 +69,11 @@ def teach(
     lessons: Iterable[Lesson],
     member_names: Sequence[str],
     progress: Progress = SILENT,
-) -> tuple[str, Calibration, list[Standing]]:
+) -> Taught:
     """Learn from rankings by models that were not trained on the documents.
 
-    Return LightGBM's text, a calibration, and a leaderboard: what the ensemble and each member reach on these
-    documents. The ensemble's scores come from trees of the other half of the documents.
+    The leaderboard says what the ensemble and each member reach on these documents. The ensemble's scores come from
+    trees of the other half of the documents.
 
     The calibration comes from scores that trees of one half of the documents give to the other half: so it holds for
     new documents, and undoes the weights of rare labels. Labels that a lesson hid count as unseen in it, and the
@@ -100,11 +111,12 @@ def teach(
 
     shown = documents.Y if hidden is None else documents.Y - documents.Y.multiply(hidden)
 
+    def show(ranking: Ranking) -> Ranking:
+        return ranking if hidden is None else ranking.keep((ranking.labels >= 0) & ~find_right(ranking, hidden))
+
     def score(ranking: Ranking) -> dict[str, float]:
-        if hidden is not None:
-            ranking = ranking.keep((ranking.labels >= 0) & ~find_right(ranking, hidden))
         found = evaluate(
-            ranking, shown, aligned.labels, manifest.n_documents, mode="known", propensity=config.propensity
+            show(ranking), shown, aligned.labels, manifest.n_documents, mode="known", propensity=config.propensity
         )
         return {key: round(found[key], 2) for key in SHOWN}
 
@@ -114,7 +126,7 @@ def teach(
     board = [Standing(name=_ALL, scores=score(ranking))]
     for name, own, share in zip(member_names, listed, shares.tolist(), strict=True):
         board.append(Standing(name=name, scores=score(own), share=round(share, 4)))
-    return text, calibration, board
+    return Taught(text, calibration, board, show(ranking).padded(config.depth))
 
 
 SHOWN = ("P@1", "P@5", "PSP@5")  # scores of the leaderboard
@@ -147,8 +159,7 @@ def _study(
         right.append(np.isin(lesson.rows[candidates.rows] * n_entries + candidates.labels, truth))
         found.append(replace(candidates, rows=candidates.rows + sum(map(len, rows))))
         rows.append(lesson.rows)
-        unseen = [labels.position[label] for label in lesson.hidden]
-        hidden.append(_repeat(unseen, len(lesson.rows), n_entries))
+        hidden.append(mark_hidden(lesson, labels, n_entries))
         listed.append([ranking.top(_SCORED).padded(_SCORED) for ranking in rankings])
     together = Candidates(
         np.concatenate([one.rows for one in found]),
@@ -158,13 +169,6 @@ def _study(
     by_member = [Ranking.stack(list(parts)) for parts in zip(*listed, strict=True)]
     hides = sp.vstack(hidden, format="csr") if any(part.nnz for part in hidden) else None
     return together, np.concatenate(right), np.concatenate(rows), by_member, hides
-
-
-def _repeat(entries: Sequence[int], n: int, width: int) -> sp.csr_matrix:
-    """n equal rows that hold these entries."""
-    indices = np.tile(np.sort(np.array(entries, dtype=np.int64)), n)
-    indptr = len(entries) * np.arange(n + 1)
-    return sp.csr_matrix((np.ones(len(indices), dtype=np.float32), indices, indptr), shape=(n, width))
 
 
 def _as_unseen(

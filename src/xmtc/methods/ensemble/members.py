@@ -6,14 +6,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import Field
 
 from xmtc.core.abilities import find_concepts
 from xmtc.core.config import Settings
+from xmtc.core.corpus import Corpus
 from xmtc.core.ensemble import AnyRule
 from xmtc.core.errors import ConfigError
 from xmtc.core.labels import LabelSet
+from xmtc.core.lessons import Lesson
 from xmtc.core.model import Model
 from xmtc.core.propensity import Propensity
 from xmtc.core.ranking import Ranking
@@ -42,6 +45,7 @@ class Standing(Record):
     name: str
     scores: dict[str, float]  # percent, on the documents that taught the ensemble, by models that had not seen them
     share: float | None = None  # of what the trees gained by all members; None for the ensemble
+    milliseconds: float | None = None  # for one document on one thread, where a limit on latency was given
 
 
 class SharePoint(Record):
@@ -122,6 +126,39 @@ def unite_concepts(union: LabelSet, members: Iterable[Model]) -> NDArray[np.int6
 def rename(ranking: Ranking, entries: NDArray[np.int32]) -> Ranking:
     """Return a member's ranking over the ensemble's entries."""
     return replace(ranking, labels=np.where(ranking.labels < 0, -1, entries[ranking.labels]), probabilities=None)
+
+
+def mark_hidden(lesson: Lesson, labels: LabelSet, width: int) -> sp.csr_matrix:
+    """Return a (rows × width) matrix of the labels that a lesson hid."""
+    position = labels.position
+    entries = np.sort(np.array([position[label] for label in lesson.hidden if label in position], dtype=np.int64))
+    n = len(lesson.rows)
+    ones = np.ones(n * len(entries), dtype=np.float32)
+    return sp.csr_matrix((ones, np.tile(entries, n), len(entries) * np.arange(n + 1)), shape=(n, width))
+
+
+def rank_shown(lesson: Lesson, labels: LabelSet) -> list[Ranking]:
+    """Return a lesson's rankings over the ensemble's entries, without the labels that it hid."""
+    found = [
+        rename(ranking, find_entries(labels, own)) for ranking, own in zip(lesson.rankings, lesson.labels, strict=True)
+    ]
+    if not lesson.hidden:
+        return found
+    hidden = [labels.position[label] for label in lesson.hidden if label in labels.position]
+    return [one.keep((one.labels >= 0) & ~np.isin(one.labels, hidden)) for one in found]
+
+
+def read_lessons(lessons: Sequence[Lesson], aligned: Corpus, labels: LabelSet) -> Corpus:
+    """Return the lessons' documents in order, without the labels that were hidden from those who ranked them."""
+    rows = np.concatenate([np.zeros(0, dtype=np.int64), *(lesson.rows for lesson in lessons)])
+    documents = replace(aligned.take(rows), labels=aligned.labels)
+    if not any(lesson.hidden for lesson in lessons):
+        return documents
+    hidden = sp.vstack([mark_hidden(lesson, labels, len(aligned.labels)) for lesson in lessons], format="csr")
+    shown = sp.csr_matrix(documents.Y - documents.Y.multiply(hidden))
+    shown.eliminate_zeros()
+    shown.sort_indices()
+    return replace(documents, Y=shown)
 
 
 def save_members(out: FolderWriter, labels: LabelSet, members: Iterable[Model]) -> None:

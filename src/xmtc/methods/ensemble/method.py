@@ -31,7 +31,7 @@ from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderReader, Manifest, write_folder
 from xmtc.features.boosting import check_installed
 from xmtc.methods.ensemble.cascade import CascadeModel, learn_cascade, read_cascade
-from xmtc.methods.ensemble.learned import LearnedEnsemble, read_learned, teach
+from xmtc.methods.ensemble.learned import LearnedEnsemble, Taught, read_learned, teach
 from xmtc.methods.ensemble.members import (
     EnsembleConfig,
     EnsembleDetails,
@@ -90,12 +90,29 @@ def learn(
     `lessons.find_lessons` yields them, `config.depth` labels deep. names: of the members in the leaderboard; their
     methods by default. about: more fields of the details.
     """
+    model, _ = learn_ranked(members, config, corpus, lessons, names=names, about=about, seed=seed, progress=progress)
+    return model
+
+
+def learn_ranked(
+    members: Sequence[Model],
+    config: EnsembleConfig,
+    corpus: Corpus,
+    lessons: Iterable[Lesson],
+    *,
+    names: Sequence[str] | None = None,
+    about: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> tuple[CalibratedModel, Taught]:
+    """Do as `learn`, and return what teaching found, too."""
     labels = unite_labels([member.labels for member in members])
     manifest = describe(members, config, labels, seed, corpus.fingerprint())
     called = manifest.details.members if names is None else names
-    text, calibration, board = teach(manifest, config, labels, corpus, lessons, called, progress)
-    manifest = manifest.with_details(manifest.details.model_copy(update={"leaderboard": board, **(about or {})}))
-    return CalibratedModel(LearnedEnsemble(manifest, labels, tuple(members), config.depth, text), calibration)
+    taught = teach(manifest, config, labels, corpus, lessons, called, progress)
+    details = manifest.details.model_copy(update={"leaderboard": taught.board, **(about or {})})
+    ensemble = LearnedEnsemble(manifest.with_details(details), labels, tuple(members), config.depth, taught.text)
+    return CalibratedModel(ensemble, taught.calibration), taught
 
 
 def check_cascade(members: Sequence[Model], share: float | None) -> EnsembleConfig:
@@ -115,6 +132,7 @@ def join_cascade(
     corpus: Corpus,
     lessons: Iterable[Lesson],
     *,
+    about: Mapping[str, Any] | None = None,
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> CascadeModel:
@@ -122,7 +140,7 @@ def join_cascade(
     labels = unite_labels([member.labels for member in members])
     manifest = describe(members, config, labels, seed, corpus.fingerprint())
     gate, calibrations, report = learn_cascade(manifest, config, labels, corpus, lessons, progress)
-    manifest = manifest.with_details(manifest.details.model_copy(update={"cascade": report}))
+    manifest = manifest.with_details(manifest.details.model_copy(update={"cascade": report, **(about or {})}))
     return CascadeModel(manifest, labels, tuple(members), gate, calibrations)
 
 
