@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.framework import machine, process, results
+from benchmarks.framework import machine, process, results, sources
 from benchmarks.framework.process import Found, Limits, Phase, PhaseError
 
 Measured = Iterator[tuple[str, Found]]  # (place, result): each becomes results/<place>.json at once
@@ -54,6 +54,7 @@ class Benchmark:
     module: str = ""  # that has the phases; by default the benchmark's own
     phases: Mapping[str, Phase] = field(default_factory=dict)
     packages: Sequence[str] = ()  # whose versions a result records
+    measures: Sequence[str] = ("xmtc",)  # modules or packages whose hash a result records; by default the whole library
     summary: Callable[[Found], str] | None = None  # one line on a result; by default the section is printed
     holds: Callable[[Found], bool] = _always  # whether a result keeps its limits; the command exits with 1 if not
     describe: Callable[[Any], list[str]] = _nothing
@@ -90,9 +91,13 @@ class Benchmark:
             print("\n\n".join(self.section()))
         return 0 if all(holds.values()) else 1
 
-    def facts(self, threads: int, seed: int = 0) -> Found:
-        """Return what must be known to repeat a run: code, hardware, versions, threads, seed."""
-        return machine.facts(threads, seed, self.packages)
+    def facts(self, threads: int, seed: int = 0, measures: Sequence[str] | None = None) -> Found:
+        """Return what must be known to repeat a run: code, hardware, versions, threads, seed; and the hash of the code
+        that it measures (`measures`, where that depends on the run)."""
+        return {
+            **machine.facts(threads, seed, self.packages),
+            "sources": sources.record_sources(self.measures if measures is None else measures),
+        }
 
     def run(self, phase: str, job: Mapping[str, Any], limits: Limits) -> Found:
         """Run one phase in a process of its own."""
