@@ -1,11 +1,11 @@
-"""Train a preset on a set and rank its test documents → results/presets/<set>/<preset>[-<limit>][-by-<field>]-<seed>.json.
+"""Train a preset on a set and rank its test documents → results/presets/<set>/<preset>[-<limit>]-<seed>.json.
 
     python -m benchmarks.presets eurlex57k --preset balanced [--seed 0]
     python -m benchmarks.presets pydocs --preset best --time-limit 30m --group group
 
 Documents are those of `xmtc train`: the whole train split, and dev where the folder has one. A run that was killed is
 resumed when the same command is given again; its model is in --work. The first 5 labels of each test document are kept
-in results/rankings/<set>/top.npz, in the order of labels that the rivals' have too.
+in results/rankings/<set>/top.npz, in the order of labels that the rivals' have too. --group adds to the result's name.
 """
 
 from __future__ import annotations
@@ -173,15 +173,19 @@ def _measured(options: argparse.Namespace) -> Measured:
         with locate(chosen, options.data) as folder:
             model = work_folder(options.work) / chosen / f"preset-{name}"
             job = {
-                **{"data": str(folder), "model": str(model), "top": f"{model}.top.npy"},
-                **{"preset": options.preset, "seconds_limit": limit, "group": options.group},
-                **{"seed": options.seed, "threads": options.threads, "resume": options.resume},
+                "data": str(folder),
+                "model": str(model),
+                "top": f"{model}.top.npy",
+                "preset": options.preset,
+                "seconds_limit": limit,
+                "group": options.group,
+                "seed": options.seed,
+                "threads": options.threads,
+                "resume": options.resume,
             }
             result = measure(job, limits_of(options))
-            result |= {
-                **{"set": chosen, "name": name, "preset": options.preset},
-                **{"time_limit": options.time_limit, "group": options.group},
-            }
+            result |= {"set": chosen, "name": name, "preset": options.preset}
+            result |= {"time_limit": options.time_limit, "group": options.group}
             result["data"] |= about(folder)
             result["ranking"] = write_top(chosen, f"preset-{name}", np.load(job["top"], allow_pickle=False))
         yield f"{NAME}/{chosen}/{name}", result

@@ -112,6 +112,7 @@ STUDY = Study(
             ran=f"LightXML on MiniLM, first {_LAYERS} layers, {_TOKENS} tokens, and linear trees on the whole texts",
             arms=("dynamic", "linear"),
             figures=(MODEL, BATCHES, ONE_BY_ONE, "P@1", "P@5"),
+            by=None,
             published=tuple(
                 Published(
                     f"Table 6, {row}",

@@ -68,6 +68,7 @@ class Claim:
     arms: tuple[str, ...]
     figures: tuple[str, ...]  # keys of metrics, such as P@1, and the names above
     published: tuple[Published, ...] = ()
+    by: str | None = "P@5"  # the figure that decides: the first arm's must be higher; None: nothing to decide
     convergence: bool = False  # tell after which epoch the first arm's loss reaches the others' last
     # tell by how many percent the first arm is better than the others; what the paper prints: table → figure → percent
     relative: Mapping[str, Mapping[str, float]] = field(default_factory=dict)

@@ -130,6 +130,7 @@ STUDY = Study(
             ran="as in Table 2, and MiniLM and a linear tree that score clusters by half each",
             arms=("pifa-both", "pifa-minilm", "pifa-linear"),
             figures=(*_BOTH_STAGES, "macro-F@5/few"),
+            by=None,
         ),
         Claim(
             title="Longer and shorter training, labels clustered by their documents",
@@ -138,6 +139,7 @@ STUDY = Study(
             "clusters best is kept",
             arms=("pifa-longer", "pifa-minilm", "pifa-shorter", "pifa-linear"),
             figures=(*_BOTH_STAGES, "macro-F@5/few"),
+            by=None,
         ),
         Claim(
             title="X-ttention's first word vectors, labels clustered by their names",
@@ -145,6 +147,7 @@ STUDY = Study(
             ran="as in Table 2, and X-ttention with random vectors of the same width",
             arms=("text-xttention", "text-xttention-random", "text-linear"),
             figures=(*_BOTH_STAGES, "macro-F@5/few"),
+            by=None,
         ),
         Claim(
             title="Figure 5: ensembles over seeds and over label vectors",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.framework import machine, process, results, sources
+from benchmarks.framework import machine, markdown, process, results, sources
 from benchmarks.framework.process import Found, Limits, Phase, PhaseError
 
 Measured = Iterator[tuple[str, Found]]  # (place, result): each becomes results/<place>.json at once
@@ -91,11 +91,17 @@ class Benchmark:
             print("\n\n".join(self.section()))
         return 0 if all(holds.values()) else 1
 
-    def facts(self, threads: int, seed: int = 0, measures: Sequence[str] | None = None) -> Found:
-        """Return what must be known to repeat a run: code, hardware, versions, threads, seed; and the hash of the code
-        that it measures (`measures`, where that depends on the run)."""
+    def facts(
+        self,
+        threads: int,
+        seed: int = 0,
+        measures: Sequence[str] | None = None,
+        packages: Sequence[str] | None = None,
+    ) -> Found:
+        """Return what must be known to repeat a run: command, code, hardware, versions, threads, seed, and the hash of
+        the code that is measured. measures, packages: those of this run, where the benchmark's depend on it."""
         return {
-            **machine.facts(threads, seed, self.packages),
+            **machine.facts(threads, seed, self.packages if packages is None else packages),
             "sources": sources.record_sources(self.measures if measures is None else measures),
         }
 
@@ -108,9 +114,13 @@ class Benchmark:
         return {phase: self.run(phase, job, limits) for phase in self.phases}
 
     def section(self) -> list[str]:
-        """Return the parts of this benchmark's section of the page; none before it was measured."""
-        found = results.read_result(self.name) or results.read_results(self.name)
-        return self.describe(found) if found else []
+        """Return the parts of this benchmark's section of the page, with links to its results; none before it was
+        measured."""
+        whole, several = results.read_result(self.name), results.read_results(self.name)
+        places = [self.name] if whole else [f"{self.name}/{name}" for name in several]
+        parts = self.describe(whole or several) if places else []
+        links = ", ".join(markdown.source(f"{place}.json", place) for place in places)
+        return [parts[0], f"Figures: {links}.", *parts[1:]] if parts else []
 
 
 def add_options(parser: argparse.ArgumentParser, *names: str, **defaults: Any) -> None:

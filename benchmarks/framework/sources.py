@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.framework.machine import ROOT
 
 SOURCES = ROOT / "src" / "xmtc"
-SCORES = "xmtc.core.metrics"  # what every score is computed by
+SCORED_BY = "xmtc.core.metrics"  # what every score is computed by
 _FACADES = {"xmtc", "xmtc.api", "xmtc.catalogue"}  # they name all that there is; importing them measures nothing
 
 
@@ -39,7 +39,7 @@ def hash_sources(roots: Sequence[str]) -> str:
 
 def method_roots(*methods: str) -> list[str]:
     """Return the roots of methods of the library, and of the scores."""
-    return [*(f"xmtc.methods.{method}" for method in methods), SCORES]
+    return [*(f"xmtc.methods.{method}" for method in methods), SCORED_BY]
 
 
 @lru_cache
@@ -105,7 +105,7 @@ def _digest(folder: Path, module: str) -> str:
 
 
 def _plain(node: Any) -> Any:
-    """A syntax tree as JSON; what is empty is left out, since versions of Python differ in it, and so are docstrings."""
+    """A syntax tree as JSON without docstrings; what is empty is left out, since versions of Python differ in it."""
     if isinstance(node, ast.AST):
         fields = {name: _plain(value) for name, value in ast.iter_fields(node) if name not in ("kind", "type_comment")}
         return [type(node).__name__, {name: value for name, value in fields.items() if value not in (None, [])}]
