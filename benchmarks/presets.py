@@ -14,15 +14,16 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from benchmarks import linear
 from benchmarks.framework import Benchmark, Clock, Found, Limits, Measured, add_options, folder_mb, limits_of
-from benchmarks.framework.machine import peak_rss_mb, percentiles
+from benchmarks.framework.machine import peak_rss_mb
+from benchmarks.framework.markdown import source, table
 from benchmarks.framework.results import read_results
 from benchmarks.framework.sources import method_roots
+from benchmarks.latency import time_singly
 from benchmarks.models import members_of
 from benchmarks.rankings import WIDTH, write_top
 from benchmarks.scoring import Truth
@@ -38,11 +39,10 @@ from xmtc.data import splits
 
 NAME = "presets"
 PRESETS = ("fast", "balanced", "best")
+_SHOWN = ("P@1", "P@5", "PSP@5")
 _LINEAR = ("linear",)
 _CHEAP = ("linear", "knn", "match", "ensemble")
 _METHODS = {"fast": _LINEAR, "balanced": _CHEAP, "best": (*_CHEAP, "lightxml")}  # that a preset may train
-_ONE_BY_ONE = 200  # documents ranked one at a time
-_WARM_UP = 10  # of them, before the clock runs
 
 
 def measure(job: Found, limits: Limits) -> Found:
@@ -128,22 +128,11 @@ def rank(job: Found) -> Found:
     return {
         "seconds": {"read": read.seconds, "load": load.seconds, "first": first.seconds, "rank": every.seconds},
         "documents_per_second": len(corpus) / every.seconds,
-        "one_ms": percentiles([_time_one(model, text) for text in _some(corpus.texts)][_WARM_UP:]),
+        "one_ms": time_singly(model, corpus),
         "most_rss_mb": memory,
         "data": {"test": corpus.fingerprint(), "test_documents": len(corpus)},
         "reports": Truth.of_model(model, corpus).reports(ranking),
     }
-
-
-def _some(texts: Any) -> list[str]:
-    """The first texts of a corpus, from the start again where there are too few."""
-    return [texts[row % len(texts)] for row in range(_WARM_UP + _ONE_BY_ONE)]
-
-
-def _time_one(model: Model, text: str) -> float:
-    with Clock() as clock:
-        model.rank([text], 5)
-    return 1000 * clock.seconds
 
 
 def _composition(model: Model) -> Found:
@@ -197,6 +186,28 @@ def _seconds(text: str) -> float:
     return parse_duration(text, "--time-limit")
 
 
+def describe_set(name: str) -> list[str]:
+    """Return the parts of a set's page: the leaderboard of each preset that joined members; none where none was run."""
+    rows = []
+    for who, run in read_results(f"{NAME}/{name}").items():
+        rows += [
+            [
+                source(who, f"{NAME}/{name}/{who}"),
+                line["name"],
+                *(f"{line['scores'][key]:.2f}" for key in _SHOWN),
+                "" if line.get("share") is None else f"{100 * line['share']:.0f} %",
+                f"{run['member_seconds'].get(line['name'], 0.0):,.0f}",
+            ]
+            for line in run["leaderboard"]
+        ]
+    head = ["preset", "member", *_SHOWN, "share", "seconds"]
+    told = (
+        "Scores of a preset's members on the documents that taught the ensemble, ranked by models that had not seen "
+        "them; share: of what the ensemble's trees gained by this member."
+    )
+    return ["## Members of the presets", told, table(head, rows, words=2)] if rows else []
+
+
 def _summary(result: Found) -> str:
     scores = result["reports"]["known"]["metrics"]
     return f"{result['set']}: preset {result['name']}: P@1 {scores['P@1']:.2f}, P@5 {scores['P@5']:.2f}"
@@ -216,6 +227,7 @@ BENCHMARK = Benchmark(
     arguments=_add_arguments,
     measure=_measured,
     summary=_summary,
+    describe_set=describe_set,
     rankings=_rankings,
     interrupted=INTERRUPTED,
 )

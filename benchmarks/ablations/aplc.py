@@ -69,6 +69,7 @@ STUDY = Study(
             arms=("even-2", "even-3", "even-4", "even-6"),
             figures=_PRECISIONS,
             by="P@1",
+            order=("even-2", "even-3", "even-4", "even-6"),
             published=(Published("text on Figure 4, EURLex", {"even-2": {"P@1": 87.72}, "even-6": {"P@1": 85.72}}),),
         ),
         Claim(
@@ -80,6 +81,7 @@ STUDY = Study(
             arms=("large-head", "even-3", "small-head"),
             figures=_PRECISIONS,
             by="P@1",
+            order=("large-head", "even-3", "small-head"),
         ),
         Claim(
             title="Section 4.1: learning rates",

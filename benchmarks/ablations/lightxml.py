@@ -76,6 +76,7 @@ STUDY = Study(
             ran=f"LightXML on MiniLM, first {_LAYERS} layers, {_TOKENS} tokens, {_EPOCHS} epochs in all",
             arms=("dynamic", "static-own", "static"),
             figures=_PRECISIONS,
+            order=("dynamic", "static-own", "static"),
             published=(
                 _published(
                     "Wiki-500K",

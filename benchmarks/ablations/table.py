@@ -2,7 +2,7 @@
 
 A difference is taken seed by seed. It is undecided with fewer than three seeds, or where the 95 % interval of its mean
 over seeds (Student's t) holds 0. A claim is confirmed where its first arm beats all others so, not confirmed where one
-beats it so, and undecided else.
+beats it so, and undecided otherwise; where the paper claims an order, each arm is compared with the next.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def tables_of(study: Study) -> list[str]:
         if any(results[arm] for arm in claim.arms):
             parts += _claim(study, claim, results)
     if stale:
-        parts.append(f"Left out, because settings or documents of the study have changed since: {', '.join(stale)}.")
+        parts.append(
+            f"Left out, because settings or documents of the study have changed since: {_sources(study, stale)}."
+        )
     return parts
 
 
@@ -70,31 +72,25 @@ def verdicts_of(study: Study) -> list[Verdict]:
 
 
 def judge(claim: Claim, results: Results) -> Verdict:
-    """Judge a claim by the paired differences of its first arm to the others, in the figure that decides it."""
-    first, *others = claim.arms
+    """Judge a claim by the paired differences of its arms in the figure that decides it."""
     if claim.by is None:
         return Verdict(claim, None, "")
-    signs, fewest = [], math.inf
-    for other in others:
-        pairs = _pairs(first, other, results)
-        both = [(a[claim.by], b[claim.by]) for a, b in pairs if claim.by in a and claim.by in b]
+    found: dict[int, list[str]] = {1: [], 0: [], -1: []}  # sign of a decided difference, 0 if undecided → pairs
+    fewest = _FEWEST
+    for one, other in claim.pairs:
+        both = [(a[claim.by], b[claim.by]) for a, b in _pairs(one, other, results) if claim.by in a and claim.by in b]
         fewest = min(fewest, len(both))
         if len(both) >= _FEWEST:
             difference, _, decided = compare([a for a, _ in both], [b for _, b in both])
-            signs.append(math.copysign(1, difference) if decided else 0)
+            sign = (1 if difference > 0 else -1) if decided else 0
+            found[sign].append(f"`{one}` and `{other}`" if sign == 0 else f"`{one}` than of `{other}`")
     if fewest < _FEWEST:
         return Verdict(claim, UNDECIDED, f"{fewest} of {_FEWEST} seeds")
-    if all(sign > 0 for sign in signs):
-        return Verdict(claim, CONFIRMED, f"{claim.by} of `{first}` is higher than of {_all(others)}")
-    if any(sign < 0 for sign in signs):
-        worse = [other for other, sign in zip(others, signs, strict=True) if sign < 0]
-        return Verdict(claim, NOT_CONFIRMED, f"{claim.by} of `{first}` is lower than of {_all(worse)}")
-    close = [other for other, sign in zip(others, signs, strict=True) if sign == 0]
-    return Verdict(claim, UNDECIDED, f"the interval of the difference to {_all(close)} in {claim.by} holds 0")
-
-
-def _all(arms: Sequence[str]) -> str:
-    return ", ".join(f"`{arm}`" for arm in arms)
+    if found[-1]:
+        return Verdict(claim, NOT_CONFIRMED, f"{claim.by} is lower of {', of '.join(found[-1])}")
+    if found[0]:
+        return Verdict(claim, UNDECIDED, f"{claim.by} does not decide between {', nor between '.join(found[0])}")
+    return Verdict(claim, CONFIRMED, f"{claim.by} is higher of {', of '.join(found[1])}")
 
 
 def figures_of(result: Mapping[str, Any]) -> dict[str, float]:
@@ -146,6 +142,10 @@ def _read(study: Study) -> tuple[Results, list[str]]:
     return {arm: dict(sorted(runs.items())) for arm, runs in results.items()}, stale
 
 
+def _sources(study: Study, names: Sequence[str]) -> str:
+    return ", ".join(source(name, f"ablations/{study.paper}/{name}") for name in names)
+
+
 def _claim(study: Study, claim: Claim, results: Results) -> list[str]:
     verdict = judge(claim, results)
     told = f": {verdict.word}" if verdict.word else ""
@@ -172,8 +172,7 @@ def _rows(study: Study, claim: Claim, results: Results) -> list[list[str]]:
                 who = f", {published.who[arm]}" if arm in published.who else ""
                 cells = [_printed(published.figures[arm], figure) for figure in claim.figures]
                 rows.append([f"– paper, {published.where}{who}", "", *cells])
-    first = claim.arms[0]
-    for other in claim.arms[1:]:
+    for first, other in claim.pairs:
         rows.append([f"`{first}` − `{other}`", *_differences(claim.figures, _pairs(first, other, results))])
         for published in claim.published:
             one, two = published.figures.get(first), published.figures.get(other)

@@ -64,6 +64,7 @@ def claim_norm(title: str, ran: str) -> Claim:
         "literal 0 and 6 stand beside them.",
         ran=f"{ran}; with norm, the means of teacher and text side by side",
         arms=("norm-6", "norm-1", "norm-0", "config-6", "config-0"),
+        order=("norm-6", "norm-1", "norm-0"),
         figures=("P@1", "P@3", "P@5", "nDCG@5", "PSP@5"),
     )
 

@@ -78,6 +78,7 @@ def _table_2(vectors: str, label: str, **rows: tuple[float, float, float, float,
         "which is kept; labels ranked on TF-IDF by teacher forcing, 10 of 96 clusters",
         arms=tuple(arms.values()),
         figures=_BOTH_STAGES,
+        order=tuple(arms.values()),
         published=(
             Published(f"Table 2, {label}", figures, who={arms["minilm"]: "BERT", arms["xttention"]: "u = 512, r = 30"}),
         ),

@@ -21,9 +21,9 @@ NOT_KNOWN = "–"
 _QUIET = 0.25  # cores that others may take before times say little
 
 
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """Return a table; all but the first column are numbers."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+def table(head: list[str], rows: list[list[str]], words: int = 1) -> str:
+    """Return a table; the first `words` columns are words, the others numbers."""
+    lines = [head, [*["---"] * words, *["---:"] * (len(head) - words)], *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 

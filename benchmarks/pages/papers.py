@@ -32,7 +32,7 @@ def render(page: str) -> list[str]:
         for study in studies
         for verdict in verdicts_of(study)
     ]
-    parts = [f"# {studies[0].title}", _HEAD, _RULE, table(["claim", "verdict", "why"], rows)]
+    parts = [f"# {studies[0].title}", _HEAD, _RULE, table(["claim", "verdict", "why"], rows, words=3)]
     for study in studies:
         parts += [f"## Documents of {study.documents.set}", *tables_of(study)]
     return parts

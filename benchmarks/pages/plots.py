@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from benchmarks.pages.systems import ENSEMBLE, LINEAR, NEURAL, PRESET, RIVAL, System, best, names, systems_of
+from benchmarks.pages.systems import ENSEMBLE, LINEAR, NEURAL, PRESET, RIVAL, System, best, headline, names
 
 TRAINING, LATENCY = "training.svg", "latency.svg"
 _KINDS = {
@@ -63,7 +63,7 @@ def describe() -> dict[str, dict[str, Any]]:
         LATENCY: ("one document, milliseconds (p50)", lambda system: system.one_ms),
     }
     return {
-        file: {"x": words, "sets": {name: _points(systems_of(name), x) for name in names()}}
+        file: {"x": words, "sets": {name: _points(headline(name), x) for name in names()}}
         for file, (words, x) in axes.items()
     }
 

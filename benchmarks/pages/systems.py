@@ -38,6 +38,7 @@ class System:
     docs_s: float
     mb: float
     one_ms: float | None = None  # p50 of one document, from its text
+    repeated: bool = False  # the linear method without its dev documents, where it was also trained on all
 
     @property
     def ours(self) -> bool:
@@ -65,8 +66,8 @@ def systems_of(name: str) -> list[System]:
     """Return all systems on a set: xmtc's by kind, then rivals; the best P@5 of each kind first."""
     runs = _trained(name)
     found = [*_presets(name), *_raced(name), *runs.values(), *_joined(name, runs), *_learned(name, runs)]
-    if any(system.kind == LINEAR and not system.places[0].startswith("train/") for system in found):
-        found = [system for system in found if not (system.kind == LINEAR and system.places[0].startswith("train/"))]
+    if any(system.kind == LINEAR and not _is_run(system) for system in found):
+        found = [replace(one, repeated=one.kind == LINEAR and _is_run(one)) for one in found]
     merged = _merged(found)
     titles = [system.title for system in merged]
     told = [
@@ -79,6 +80,11 @@ def systems_of(name: str) -> list[System]:
     return sorted(told, key=lambda system: (kinds.index(system.kind), -system.metrics["P@5"]))
 
 
+def headline(name: str) -> list[System]:
+    """Return the systems of the first page."""
+    return [system for system in systems_of(name) if not system.repeated]
+
+
 def best(systems: Sequence[System], key: str = "P@5") -> System | None:
     """Return the system with the highest score, None of none."""
     return max(systems, key=lambda system: system.metrics[key], default=None)
@@ -87,13 +93,19 @@ def best(systems: Sequence[System], key: str = "P@5") -> System | None:
 def duration(seconds: float) -> str:
     """Return seconds in the unit that a reader would choose."""
     if seconds < 120:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.1f} min" if seconds < 600 else f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
 
 
 def milliseconds(value: float | None) -> str:
     """Return milliseconds, or that they are not known."""
     return NOT_KNOWN if value is None else f"{value:.2f}" if value < 10 else f"{value:.0f}"
+
+
+def _is_run(system: System) -> bool:
+    return system.places[0].startswith("train/")
 
 
 def _presets(name: str) -> Iterator[System]:
@@ -166,7 +178,7 @@ def _trained(name: str) -> dict[str, System]:
         one_ms = run.get("one_ms") or (case["ms"]["all"] if case and case["set"] == name else None)
         found[who] = System(
             set=name,
-            title=run["title"],
+            title=run["title"] + (", without dev" if run["method"] == "linear" and run["data"]["held_out"] else ""),
             kind=LINEAR if run["method"] == "linear" else NEURAL,
             places=(f"train/{name}/{who}",),
             seeds=(run["facts"]["seed"],),

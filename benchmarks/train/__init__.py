@@ -67,6 +67,7 @@ def measure(job: Found, limits: Limits) -> Found:
         "sessions": train["sessions"],
         "seconds": {"train": train["seconds"], "rank": rank["seconds"]},
         "documents_per_second": rank["documents_per_second"],
+        "one_ms": rank["one_ms"],
         "peak_rss_mb": {"train": train["most_rss_mb"], "rank": rank["most_rss_mb"]},
         "model_mb": train["model_mb"],
         "machine": {"train": train["machine"], "rank": rank["machine"]},  # of the last session

@@ -97,4 +97,4 @@ def _epoch(run: dict[str, Any], epoch: int) -> str:
     if epoch >= len(run["curve"]):
         return ""
     entry = run["curve"][epoch]
-    return f"{entry['loss']:.5f} / {entry['dev']:.2f}" if "dev" in entry else f"{entry['loss']:.5f}"
+    return f"{entry['loss']:.4g} / {entry['dev']:.2f}" if "dev" in entry else f"{entry['loss']:.4g}"
