@@ -1,4 +1,4 @@
-"""`Benchmark`: describe what one benchmark measures, its phases, its command and its section of the results page."""
+"""`Benchmark`: describe what one benchmark measures, its phases, its command and its section of a page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.framework import machine, markdown, process, results, sources
+from benchmarks.framework import machine, process, results, sources
 from benchmarks.framework.process import Found, Limits, Phase, PhaseError
 
 Measured = Iterator[tuple[str, Found]]  # (place, result): each becomes results/<place>.json at once
@@ -70,6 +70,7 @@ class Benchmark:
         parser = argparse.ArgumentParser(prog=f"benchmarks.{self.name}", description=self.about)
         self.arguments(parser)
         options = parser.parse_args(arguments)
+        machine.note_command(f"benchmarks.{self.name}", sys.argv[1:] if arguments is None else arguments)
         weights = machine.ROOT.parent / "shared" / "weights"
         if weights.is_dir():  # as data sets are found in ../shared/data
             os.environ.setdefault("XMTC_ENCODERS", str(weights))
@@ -114,13 +115,14 @@ class Benchmark:
         return {phase: self.run(phase, job, limits) for phase in self.phases}
 
     def section(self) -> list[str]:
-        """Return the parts of this benchmark's section of the page, with links to its results; none before it was
-        measured."""
-        whole, several = results.read_result(self.name), results.read_results(self.name)
-        places = [self.name] if whole else [f"{self.name}/{name}" for name in several]
-        parts = self.describe(whole or several) if places else []
-        links = ", ".join(markdown.source(f"{place}.json", place) for place in places)
-        return [parts[0], f"Figures: {links}.", *parts[1:]] if parts else []
+        """Return the parts of this benchmark's section of a page; none before it was measured."""
+        found = results.read_result(self.name) or results.read_results(self.name)
+        return self.describe(found) if found else []
+
+    def places(self) -> list[str]:
+        """Return where the results of this section are."""
+        several = (f"{self.name}/{name}" for name in results.read_results(self.name))
+        return [self.name] if results.read_result(self.name) else list(several)
 
 
 def add_options(parser: argparse.ArgumentParser, *names: str, **defaults: Any) -> None:

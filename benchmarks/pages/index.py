@@ -187,7 +187,7 @@ def _best_rows(every: dict[str, list[System]]) -> list[list[str]]:
                     led.setdefault(leader.title, []).append(key)
             for title, keys in led.items():
                 system = next(one for one in group if one.title == title)
-                label = f"[{name}]({name}.md), {side}"
+                label = f"[{name}]({name}.md),\u00a0{side}"
                 rows.append([label, ", ".join(keys), system.linked, *_scores(system, systems), *_costs(system)])
     return rows
 

@@ -79,7 +79,7 @@ def draw(shown: dict[str, Any]) -> str:
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(_SETTINGS):
-        sets = {name: points for name, points in shown["sets"].items() if points}
+        sets = {name: points for name, points in shown["sets"].items() if len(points) > 1}
         columns = 2
         rows = max(1, -(-len(sets) // columns))
         figure = Figure(figsize=(9, 0.5 + 3.0 * rows), facecolor=_GROUND)
@@ -129,7 +129,7 @@ def _draw_panel(panel: Any, name: str, points: Sequence[dict[str, Any]], words: 
         panel.annotate(
             point["name"],
             (point["x"], point["y"]),
-            xytext=(-7 if late else 7, 6),
+            xytext=(-7 if late else 7, -13 if point["kind"] == RIVAL else 6),  # two names at one height stay apart
             textcoords="offset points",
             ha="right" if late else "left",
             fontsize=9,

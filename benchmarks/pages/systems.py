@@ -92,11 +92,11 @@ def best(systems: Sequence[System], key: str = "P@5") -> System | None:
 
 def duration(seconds: float) -> str:
     """Return seconds in the unit that a reader would choose."""
-    if seconds < 120:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.1f} min" if seconds < 600 else f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
+    for unit, size in (("h", 3600), ("min", 60), ("s", 1)):
+        if seconds >= 2 * size or unit == "s":
+            value = seconds / size
+            return f"{value:.1f}\u00a0{unit}" if value < 10 else f"{value:.0f}\u00a0{unit}"
+    raise AssertionError("every time has a unit")
 
 
 def milliseconds(value: float | None) -> str:

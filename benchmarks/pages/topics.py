@@ -25,6 +25,7 @@ from benchmarks import (
     xttention_step,
 )
 from benchmarks.framework import Benchmark
+from benchmarks.framework.markdown import source
 from benchmarks.pages.systems import names
 from benchmarks.peers import race
 
@@ -94,4 +95,11 @@ def render(topic: str) -> list[str]:
 def _sections(topic: str) -> list[str]:
     raced = [part for name in names() for part in race.describe_speed(name)] if topic == "speed" else []
     head = ["## The linear method and its rivals", _RACE, *raced] if raced else []
-    return head + [part for benchmark in TOPICS[topic].benchmarks for part in benchmark.section()]
+    return head + [part for benchmark in TOPICS[topic].benchmarks for part in _section(benchmark)]
+
+
+def _section(benchmark: Benchmark) -> list[str]:
+    """The section of a benchmark, with links to its results below the heading."""
+    parts = benchmark.section()
+    links = ", ".join(source(f"{place}.json", place) for place in benchmark.places())
+    return [parts[0], f"Figures: {links}.", *parts[1:]] if parts else []
