@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.framework import Benchmark, Clock, Found, Limits, Measured, add_options, limits_of
-from benchmarks.framework.markdown import ran, table
+from benchmarks.framework.markdown import disturbed, table
+from benchmarks.framework.sources import method_roots
 from xmtc.core.errors import ConfigError
 from xmtc.core.partition import Partition
 
@@ -167,14 +168,14 @@ def _draw(job: Found) -> list[Batch]:
 
 def describe(result: Found) -> list[str]:
     """Return the section of the page."""
-    facts, settings, sizes = result["facts"], result["settings"], result["sizes"]
+    settings, sizes = result["settings"], result["sizes"]
     phases = [size[head] for size in sizes for head in ("linear", "aplc")]
     return [
         "## APLC's head against a linear layer",
         f"Parameters and milliseconds of APLC's head and of a linear layer without bias over all labels, for hidden "
         f"vectors {settings['width']} wide (q = {settings['q']}), {settings['batch']} documents a step with "
         f"{settings['positives']} Zipf-distributed labels each; random weights, no encoder. A step is loss, gradients "
-        f"and AdamW; ratios are linear / APLC. {ran(facts, phases)}",
+        f"and AdamW; ratios are linear / APLC.{disturbed(phases)}",
         table(
             ["labels", "bands", "linear, M", "APLC, M", "ratio", "Eq. 9", "step, linear", "APLC", "ratio", "Eq. 14"],
             [_training_row(size) for size in sizes],
@@ -182,7 +183,7 @@ def describe(result: Found) -> list[str]:
         "Eq. 9 and 14 leave out the tails' first layers, which count while tails are small. In Eq. 14, p is the share "
         "of the batches measured here with a positive in the tail; this head works a tail out for the documents with "
         "positives in it alone, so it can do less than Eq. 14 says.",
-        f"Prediction of the 5 best labels for {settings['batch']} documents: the time hangs on how many tails are "
+        f"Prediction of the 5 best labels for {settings['batch']} documents: the time depends on how many tails are "
         "passed over because no label in them can be among the best, so both ends are given.",
         table(
             ["labels", "linear, ms", "APLC, all tails, ms", "APLC, head alone, ms"],
@@ -231,6 +232,7 @@ BENCHMARK = Benchmark(
     about="Measure APLC's head against a linear layer.",
     phases=PHASES,
     packages=("xmtc", "torch", "numpy"),
+    measures=method_roots("aplc"),
     arguments=_add_arguments,
     measure=_measured,
     describe=describe,

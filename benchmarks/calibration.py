@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.framework import Benchmark, Found, Measured, add_options
-from benchmarks.framework.markdown import code, table
+from benchmarks.framework.markdown import table
 from benchmarks.framework.results import read_results
+from benchmarks.framework.sources import SCORED_BY
 from benchmarks.rankings import read_scored
 from benchmarks.sets import locate, order, work_folder
 from benchmarks.splits import label_fingerprint, read_splits
@@ -104,7 +105,7 @@ def describe(found: dict[str, Found]) -> list[str]:
         "gives on test, with the 95 % interval over documents:",
         table([*_COLUMNS], [_threshold_row(result) for result in results]),
         f"With the isotonic curve, {bounds}: {reached}. What is promised holds as far as documents are like those of "
-        f"dev, which P@1 of both tells, and as far as dev has enough of them. {code(results[-1]['facts'])}.",
+        f"dev, which P@1 of both tells, and as far as dev has enough of them.",
     ]
 
 
@@ -217,6 +218,7 @@ BENCHMARK = Benchmark(
     name=NAME,
     about="Calibrate on dev, measure on test.",
     packages=("xmtc", "numpy", "scipy"),
+    measures=("xmtc.core.calibration", SCORED_BY),
     arguments=_add_arguments,
     measure=_measured,
     summary=_summary,

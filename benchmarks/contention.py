@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from benchmarks.framework import Benchmark, Found, Limits, Measured, add_options, at_least, limits_of
-from benchmarks.framework.markdown import ran, table
+from benchmarks.framework.markdown import table
+from benchmarks.framework.sources import method_roots
 from benchmarks.training_steps import Stamps, draw_documents
 
 NAME = "contention"
@@ -125,8 +126,7 @@ def describe(result: Found) -> list[str]:
     return [
         "## Training beside a busy process",
         f"Steps a second of LightXML at the size of `lightxml/cooking-cpu`, {result['sizes']['steps']} steps a way. "
-        "Settled: waiting threads sleep, as `import xmtc` sets it; plain: as the libraries have it. "
-        f"{ran(result['facts'], result['ways'].values())}",
+        "Settled: waiting threads sleep, as `import xmtc` sets it; plain: as the libraries have it.",
         table(["", "threads", "steps a second"], rows),
         f"Beside a busy process, settled training makes {beside:.0%} of the steps of the better plain way (limit "
         f"{BESIDE:.0%}); alone it makes {alone:.0%} (limit {ALONE:.0%}).",
@@ -149,6 +149,7 @@ BENCHMARK = Benchmark(
     about="Measure training beside a busy process, with waiting threads that sleep and as libraries have them.",
     phases=PHASES,
     packages=("xmtc", "torch", "accelerate", "numpy"),
+    measures=method_roots("lightxml"),
     arguments=_add_arguments,
     measure=_measured,
     describe=describe,

@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.framework import Benchmark, Clock, Found, Limits, Measured, add_options, limits_of
-from benchmarks.framework.markdown import busiest, ran, table
+from benchmarks.framework.markdown import disturbed, table
+from benchmarks.framework.sources import method_roots
 from benchmarks.linear import METHOD, warm_up
 from benchmarks.scale import make
 from xmtc import api
@@ -32,7 +33,6 @@ from xmtc.engines import open_engine
 NAME = "engines"
 TRAINING, PREDICTION = 1.6, 1.7  # times as fast that two nodes must be
 _SHARDS, _PER_SHARD = 20, 2000
-_QUIET = 0.3  # cores that others may take before times say little
 _STORE = 100_000_000  # bytes of a node's object store
 
 
@@ -152,12 +152,11 @@ def describe(result: Found) -> list[str]:
         rows.append(_row(f"Ray, {n} node{'s' if n != '1' else ''} of one core", found, found["worker_mb"]))
     same = all(found["sha256"] == own["sha256"] for found in result["nodes"].values())
     ways = [own, *result["nodes"].values()]
-    busy = " Other processes kept this machine busy: the times say little." if busiest(ways) > _QUIET else ""
     lines = [
         "## Linear models on Ray",
         f"Recipe {result['job']['recipe']} on {result['job']['documents']:,} synthetic documents with "
         f"{result['job']['labels']:,} labels; `xmtc predict` of {own['documents']:,} documents in {_SHARDS} files. "
-        f"All nodes are on one machine. {ran(result['facts'], ways)}{busy} Memory is the peak of this process; of a "
+        f"All nodes are on one machine.{disturbed(ways)} Memory is the peak of this process; of a "
         "worker of Ray, without files that it maps.",
         table(["", "train s", "predict s", "peak MB"], rows),
         f"Model folders of all ways are {'the same, byte for byte' if same else 'not the same'}.",
@@ -215,6 +214,7 @@ BENCHMARK = Benchmark(
     about="Measure training and bulk prediction of linear models on Ray, on one and two nodes of one core.",
     phases=PHASES,
     packages=("xmtc", "ray", "numpy", "scipy", "numba"),
+    measures=("xmtc.engines", *method_roots("linear")),
     arguments=_add_arguments,
     measure=_measured,
     describe=describe,

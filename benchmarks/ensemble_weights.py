@@ -18,6 +18,7 @@ from typing import Any, get_args
 
 from benchmarks.framework import Benchmark, Found, Measured, add_options
 from benchmarks.framework.results import read_results
+from benchmarks.framework.sources import SCORED_BY
 from benchmarks.rankings import WIDTH, read_scored
 from benchmarks.scoring import Truth, differences, scores
 from benchmarks.sets import locate
@@ -183,6 +184,7 @@ BENCHMARK = Benchmark(
     name="ensemble_weights",
     about="Ensembles from stored rankings.",
     packages=("xmtc", "numpy", "scipy"),
+    measures=("xmtc.core.ensemble", SCORED_BY),
     arguments=_add_arguments,
     measure=_measured,
     summary=_summary,

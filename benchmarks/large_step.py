@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.framework import Benchmark, Clock, Found, Limits, Measured, add_options, at_least, limits_of
-from benchmarks.framework.markdown import gib, ran, table
+from benchmarks.framework.markdown import disturbed, gib, table
+from benchmarks.framework.sources import method_roots
 from benchmarks.training_steps import Stamps, cut_evenly, draw_documents
 from xmtc.core.config import build
 
@@ -159,7 +160,7 @@ def _build(
 
 def describe(result: Found) -> list[str]:
     """Return the section of the page."""
-    facts, sizes, phases = result["facts"], result["sizes"], result["phases"]
+    sizes, phases = result["sizes"], result["phases"]
     plan = phases["saving"]["plan"]
     planned = {part: gib(plan[part] / 1e6) for part in ("memory", "encoder", "head", "activations")}
     whole = phases["saving"]["peak_rss_mb"]
@@ -181,7 +182,7 @@ def describe(result: Found) -> list[str]:
         f"LightXML with random weights of BERT-base's size ({plan['parameters'] / 1e6:,.0f} million parameters with "
         f"the head), {sizes['labels']:,} labels in {sizes['clusters']:,} clusters, of which "
         f"{sizes['shortlist']} are ranked, bottleneck {sizes['bottleneck']}, {sizes['batch']} documents of "
-        f"{sizes['tokens']} tokens a step. {ran(facts, phases.values())}",
+        f"{sizes['tokens']} tokens a step.{disturbed(phases.values())}",
         table(["", "seconds", "peak memory, GiB"], cells),
         f"A training step and a prediction {'fit' if result['fits'] else 'do not fit'} {result['limit_gib']:.0f} GiB"
         f"{'; in two parts (train.accumulate=2) they do' if result['fits_in_two'] and not result['fits'] else ''}. "
@@ -206,6 +207,7 @@ BENCHMARK = Benchmark(
     about="Measure one step of LightXML at 670,000 labels.",
     phases=PHASES,
     packages=("xmtc", "torch", "transformers", "accelerate", "numpy"),
+    measures=method_roots("lightxml"),
     arguments=_add_arguments,
     measure=_measured,
     holds=lambda result: result["fits"] or result["fits_in_two"],

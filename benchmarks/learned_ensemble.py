@@ -22,6 +22,7 @@ import numpy as np
 from benchmarks.ensemble_weights import choose_members, choose_weights, read_member, read_truths
 from benchmarks.framework import Benchmark, Found, Measured, add_options
 from benchmarks.framework.results import read_results
+from benchmarks.framework.sources import method_roots
 from benchmarks.rankings import WIDTH
 from benchmarks.scoring import differences
 from benchmarks.sets import locate
@@ -145,6 +146,7 @@ BENCHMARK = Benchmark(
     name="learned_ensemble",
     about="Learned ensembles from stored rankings.",
     packages=("xmtc", "numpy", "scipy", "lightgbm"),
+    measures=method_roots("ensemble"),
     arguments=_add_arguments,
     measure=_measured,
     summary=_summary,

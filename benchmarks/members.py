@@ -18,8 +18,9 @@ import numpy as np
 
 from benchmarks import scoring
 from benchmarks.framework import Benchmark, Found, Measured, add_options
-from benchmarks.framework.markdown import SCORES, difference, table
+from benchmarks.framework.markdown import SCORES, difference_table, source, table
 from benchmarks.framework.results import read_results
+from benchmarks.framework.sources import method_roots
 from benchmarks.models import members_of, some_members
 from benchmarks.rankings import WIDTH, read_ranking
 from benchmarks.scoring import Truth, differences
@@ -81,17 +82,13 @@ def describe_set(name: str) -> list[str]:
             [_KINDS.get(kind, kind), *(f"{scores[key]:.2f}" for key in SCORES)]
             for kind, scores in found["kinds"].items()
         ]
-        pairs = found["differences"]
-        heads = [f"{ALL} − {_KINDS.get(kind, kind)}" for kind in pairs]
-        compared = [
-            [SCORES.get(key, key), *(difference(pair[key]) for pair in pairs.values())]
-            for key in next(iter(pairs.values()))
-        ]
+        pairs = {f"{ALL} − {_KINDS.get(kind, kind)}": pair for kind, pair in found["differences"].items()}
+        run = source(found["name"], f"{NAME}/{name}/{found['name']}")
         parts += [
-            f"#### Members of `{found['name']}`",
+            f"### Members of {found['name']}",
             "Each member alone, then those of a kind together (`python -m benchmarks.members`).",
-            table(["known truth", *SCORES.values()], rows),
-            table(["", *heads], compared),
+            table([run, *SCORES.values()], rows),
+            difference_table("", pairs),
         ]
     return parts
 
@@ -154,6 +151,7 @@ BENCHMARK = Benchmark(
     name=NAME,
     about="A trained ensemble's members, compared.",
     packages=("xmtc", "numpy", "scipy", "torch"),
+    measures=method_roots("xbert"),
     arguments=_add_arguments,
     measure=_measured,
     summary=_summary,

@@ -29,7 +29,8 @@ from benchmarks.framework import (
     limits_of,
     peak_rss_mb,
 )
-from benchmarks.framework.markdown import gib, ran, table
+from benchmarks.framework.markdown import disturbed, gib, table
+from benchmarks.framework.sources import method_roots
 from benchmarks.training_steps import Stamps, draw_documents
 from xmtc.core.config import build
 
@@ -177,7 +178,7 @@ def _train(expert: LabelAttention, job: Found) -> Found:
 
 def describe(result: Found) -> list[str]:
     """Return the section of the page."""
-    facts, sizes, phases = result["facts"], result["sizes"], result["phases"]
+    sizes, phases = result["sizes"], result["phases"]
     names = {
         "ours": "attention, in chunks of labels",
         "literal": "attention, as Eq. 2–4 are printed",
@@ -195,7 +196,7 @@ def describe(result: Found) -> list[str]:
         f"One training step (loss, gradients, AdamW) on {sizes['batch']} documents of {sizes['tokens']} tokens, states "
         f"{sizes['width']} wide, {sizes['labels']:,} labels; random weights. Held before the first step: libraries, "
         "weights and states; the rest of the peak is what steps add: gradients, moments of AdamW, and what the form "
-        f"of attention keeps. {ran(facts, phases.values())}",
+        f"of attention keeps.{disturbed(phases.values())}",
         table(["", "seconds", "peak memory, GiB", "held before, GiB", "added, GiB"], rows),
         f"Losses of the last step: {ours:.5f} in chunks, {literal:.5f} as printed. A step of the whole "
         f"({', '.join(sizes['experts'])}) {'fits' if result['fits'] else 'does not fit'} "
@@ -218,6 +219,7 @@ BENCHMARK = Benchmark(
     about="Measure one training step of ME-XML's attention.",
     phases=PHASES,
     packages=("xmtc", "torch", "transformers", "accelerate", "numpy"),
+    measures=method_roots("mexml"),
     arguments=_add_arguments,
     measure=_measured,
     holds=lambda result: result["fits"],

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from xmtc.methods.xbert.model import StagedModel
     from xmtc.neural.encoder import Encoder
 
-_TITLES = {
+METHOD_TITLES = {
     "linear": "xmtc linear",
     "lightxml": "LightXML",
     "aplc": "APLC",
@@ -41,7 +41,7 @@ _VERSIONS = {
 
 def title(result: dict[str, Any]) -> str:
     """Say what ran, by the weights that ran: "X-BERT v1 on MiniLM, 6 layers, 48 tokens, 3 epochs"."""
-    method = _TITLES.get(result["method"], result["method"])
+    method = METHOD_TITLES.get(result["method"], result["method"])
     if result.get("version") is not None:
         method = f"{method} {result['version']}"
     if result["encoder"] is None:

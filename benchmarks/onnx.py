@@ -27,8 +27,9 @@ from benchmarks.framework import (
     limits_of,
     percentiles,
 )
-from benchmarks.framework.markdown import difference, ran, table
+from benchmarks.framework.markdown import difference, disturbed, table
 from benchmarks.framework.results import read_result
+from benchmarks.framework.sources import SCORED_BY
 from benchmarks.sets import locate, work_folder
 from xmtc import api
 
@@ -128,7 +129,7 @@ def describe(result: Found) -> list[str]:
         kept = limits_kept(case)
         broken = [limit for limit, holds in kept.items() if not holds]
         notes.append(f"- `{name}`: " + (f"int8 misses: {', '.join(broken)}" if broken else "int8 keeps all limits"))
-        notes[-1] += f"; {ran(case['facts'], case['kinds'].values())}"
+        notes[-1] += f".{disturbed(case['kinds'].values())}"
     return [
         "## Exported models",
         "`xmtc export` against torch: test documents a second in one call, p50 of one document in milliseconds, size "
@@ -165,6 +166,7 @@ BENCHMARK = Benchmark(
     about="Compare exported models with those of torch: speed, size and accuracy.",
     phases=PHASES,
     packages=("xmtc", "torch", "onnxruntime", "tokenizers", "numpy"),
+    measures=("xmtc.neural", SCORED_BY),
     arguments=_add_arguments,
     measure=_measured,
     holds=lambda result: all(all(limits_kept(case).values()) for case in result["cases"].values()),

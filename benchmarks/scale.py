@@ -30,8 +30,9 @@ from benchmarks.framework import (
     limits_of,
     percentiles,
 )
-from benchmarks.framework.markdown import busiest, code, hardware, table
+from benchmarks.framework.markdown import disturbed, table
 from benchmarks.framework.results import read_result
+from benchmarks.framework.sources import method_roots
 from benchmarks.linear import METHOD, warm_up
 from benchmarks.stages import Stages
 from xmtc import api
@@ -154,11 +155,9 @@ def describe(result: Found) -> list[str]:
     parts = ["## The linear tree as labels grow"]
     if whole:
         first = next(iter(whole.values()))
-        ran = {found["facts"]["commit"]: found["facts"] for found in whole.values()}  # sizes may be of several runs
-        busy = busiest(found[phase] for found in whole.values() for phase in ("train", "rank"))
+        phases = [found[phase] for found in whole.values() for phase in ("train", "rank")]
         parts += [
-            f"Recipe {first['job']['recipe']} on documents of `xmtc data synthetic`. {hardware(first['facts'])}; "
-            f"{'; '.join(map(code, ran.values()))}; others took up to {busy:.2f} cores.",
+            f"Recipe {first['job']['recipe']} on documents of `xmtc data synthetic`.{disturbed(phases)}",
             table(
                 _HEAD,
                 [_row(found) for found in whole.values()],
@@ -258,6 +257,7 @@ BENCHMARK = Benchmark(
     about="Measure the linear method at growing numbers of labels.",
     phases=PHASES,
     packages=("xmtc", "numpy", "scipy", "numba", "llvmlite"),
+    measures=method_roots("linear"),
     arguments=_add_arguments,
     measure=_measured,
     describe=describe,

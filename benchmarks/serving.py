@@ -28,7 +28,8 @@ from typing import IO, NamedTuple
 
 from benchmarks.framework import Benchmark, Found, Limits, Measured, add_options, limits_of, percentiles
 from benchmarks.framework.machine import cores
-from benchmarks.framework.markdown import code, hardware, table
+from benchmarks.framework.markdown import disturbed, table
+from benchmarks.framework.sources import method_roots
 from benchmarks.sets import locate, work_folder
 from xmtc import api
 
@@ -281,7 +282,6 @@ def describe(found: Found) -> list[str]:
         ["library, batches of 64", "–", "–", f"{library['documents_a_second']:,.0f}", "–", "–"],
         *([told, *_cells(server[case])] for case, told in _CASES.items()),
     ]
-    busy = {name: part["machine"]["others_cores"] or 0.0 for name, part in (("library", library), ("server", server))}
     overload_told = (
         f"Overload: {overload['offered']:.1f} requests of {TEXTS} texts a second, {overload['times']:.1f} times what "
         f"it can do. {overload['answered']:,} were answered ({overload['documents_a_second']:,.0f} documents a "
@@ -293,14 +293,12 @@ def describe(found: Found) -> list[str]:
         "## The server beside the library",
         f"The linear method on {found['set']} ({found['labels']:,} labels), 10 labels a text, vectorising included, "
         "over loopback: `python -m benchmarks.serving`. Library and server each had the same one core and one thread; "
-        f"the clients had the others. {found['seconds']:.0f} s a row.",
+        f"the clients had the others. {found['seconds']:.0f} s a row.{disturbed((library, server))}",
         table(["", "clients", "requests/s", "documents/s", "p50, ms", "p99, ms"], rows),
         f"With {TEXTS} texts a request the server reaches {100 * found['ratio']:.0f} % of the library's documents a "
         f"second ({'holds' if found['holds']['ratio'] else 'does not hold'}: {100 * WANTED:.0f} % wanted).",
         overload_told,
         *([_told_of_workers(found["workers"])] if "workers" in found else []),
-        f"{hardware(found['facts'])}; {code(found['facts'])}; others took {busy['library']:.2f} cores while the "
-        f"library ranked, {busy['server']:.2f} while the server answered.",
     ]
 
 
@@ -309,8 +307,8 @@ def _told_of_workers(found: Found) -> str:
     return (
         f"Workers, one text a request, {one['clients']} clients, on cores that the clients share: one answers "
         f"{one['requests_a_second']:,.0f} requests a second (p50 {one['ms']['p50']:.1f} ms), {_WORKERS} answer "
-        f"{several['requests_a_second']:,.0f} (p50 {several['ms']['p50']:.1f} ms), {found['gain']:.2f} times as many; "
-        f"others took {found['machine']['others_cores'] or 0.0:.2f} cores."
+        f"{several['requests_a_second']:,.0f} (p50 {several['ms']['p50']:.1f} ms), {found['gain']:.2f} times as many."
+        f"{disturbed([found])}"
     )
 
 
@@ -342,6 +340,7 @@ BENCHMARK = Benchmark(
     about="Measure the server on loopback.",
     phases=PHASES,
     packages=("xmtc", "fastapi", "uvicorn", "pydantic", "numpy", "scipy", "numba"),
+    measures=("xmtc.app.rest", *method_roots("linear")),
     arguments=_add_arguments,
     measure=_measured,
     holds=lambda result: all(result["holds"].values()),

@@ -1,144 +1,137 @@
-"""docs/RESULTS.md and docs/SCALING.md, from benchmarks/results and nothing else.
+"""The pages of docs/results and the results in README.md, from benchmarks/results and nothing else.
 
-python -m benchmarks.tables            write them
-python -m benchmarks.tables --check    fail if they are not what the results give, or if results do not fit together
+python -m benchmarks.tables             write them
+python -m benchmarks.tables --check     fail if they are not what the results give, or if results do not fit together
+python -m benchmarks.tables --strict    fail also if a figure was measured on other code than today's
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
-from benchmarks import (
-    aplc_cost,
-    calibration,
-    cascade,
-    contention,
-    engines,
-    ensemble_weights,
-    languages,
-    large_step,
-    learned_ensemble,
-    linear,
-    members,
-    mexml_memory,
-    neighbours,
-    neural_overhead,
-    onnx,
-    scale,
-    serving,
-    train,
-    update,
-    xbert_latency,
-    xbert_scale,
-    xttention_step,
-)
-from benchmarks.ablations import schedule
-from benchmarks.framework import Benchmark, results
+from benchmarks import ensemble_weights, learned_ensemble
 from benchmarks.framework.machine import ROOT
-from benchmarks.peers import choose, compare, race
+from benchmarks.pages import dataset, index, papers, plots, topics
+from benchmarks.pages.markup import LONGEST, finish, older_places
+from benchmarks.pages.systems import names
+from benchmarks.peers import compare
 from benchmarks.rankings import list_rankings
-from benchmarks.sets import order
 
-PAGE = ROOT / "docs" / "RESULTS.md"
-SCALING = ROOT / "docs" / "SCALING.md"
-# all that write results for the pages, in the order of their sections
-OF_SETS = tuple(
-    module.BENCHMARK
-    for module in (linear, compare, race, choose, train, ensemble_weights, learned_ensemble, members, cascade)
+FOLDER = ROOT / "docs" / "results"
+README = ROOT / "README.md"
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+# all whose tables are computed from stored rankings, or that others are compared with
+BENCHMARKS = (
+    *dataset.BENCHMARKS,
+    *(module.BENCHMARK for module in (compare, ensemble_weights, learned_ensemble)),
+    *(benchmark for topic in topics.TOPICS.values() for benchmark in topic.benchmarks),
 )
-OF_METHODS = tuple(
-    module.BENCHMARK
-    for module in (
-        *(calibration, languages, update, schedule, neural_overhead, aplc_cost, mexml_memory),
-        *(xbert_latency, onnx, neighbours, serving),
-    )
-)
-OF_SCALING = tuple(module.BENCHMARK for module in (scale, engines, large_step, xbert_scale, xttention_step, contention))
-_HEAD = """# Results
-
-<!-- Written by `python -m benchmarks.tables` from benchmarks/results. Do not edit. -->
-
-All scores are percentages on the test split, by `xmtc.core.metrics`, for xmtc and rivals alike. Macro-F and coverage
-are of the top 5; few, medium and many are labels with at most 20, at most 100 and more training documents. All train
-on the same TF-IDF matrix. "Known" truth leaves out labels without training documents, which no model can rank, and
-test documents that have no other label; "all" keeps them.
-
-A difference is xmtc − rival in percent points, with the 95 % interval of a paired bootstrap over test documents (1,000
-resamples); where that holds 0, the difference is **undecided**.
-
-Training time is from the matrix to the model on disk. Each phase waits a while for a quiet machine; "others" says how
-many cores other processes took while it ran. Where that is not close to 0, times say little. Nothing is claimed from
-them."""
-_SCALING_HEAD = """# Scaling
-
-<!-- Written by `python -m benchmarks.tables` from benchmarks/results. Do not edit. -->
-
-What very many labels and large networks take. Texts and labels are drawn at random: only time and memory are told,
-never accuracy. [CLUSTERS.md](CLUSTERS.md) shows how to train and predict on several machines."""
+_COMMAND = "run python -m benchmarks.tables"
 
 
-def main() -> int:
-    """Write or check the pages."""
+def main(arguments: list[str] | None = None) -> int:
+    """Write or check the pages; return the exit code."""
     parser = argparse.ArgumentParser(
-        prog="benchmarks.tables", description="Write docs/RESULTS.md and docs/SCALING.md from benchmarks/results."
+        prog="benchmarks.tables", description="Write docs/results and README.md's results from benchmarks/results."
     )
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a page is not up to date")
-    if not parser.parse_args().check:
-        PAGE.parent.mkdir(exist_ok=True)
-        PAGE.write_text(render(), encoding="utf-8")
-        SCALING.write_text(render_scaling(), encoding="utf-8")
-    found = problems()
+    parser.add_argument(
+        "--strict", action="store_true", help="fail if a figure was measured on other code than today's"
+    )
+    options = parser.parse_args(arguments)
+    parts = gather()
+    if not options.check:
+        write(parts)
+    found = problems(parts) + (mixed(parts) if options.strict else [])
     for problem in found:
         print(f"error: {problem}", file=sys.stderr)
     return 1 if found else 0
 
 
-def problems() -> list[str]:
+def gather() -> dict[str, list[str]]:
+    """Return the parts of every page, by its name."""
+    sets = {name: dataset.render(name) for name in names()}
+    of_papers = {page: papers.render(page) for page in papers.titles()}
+    of_topics = {topic: topics.render(topic) for topic in topics.measured()}
+    return {"index": index.render(), **sets, **of_papers, **of_topics}
+
+
+def write(parts: dict[str, list[str]]) -> None:
+    """Write all pages and drawings, remove pages that are no longer made, and fill the README's part."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for path in FOLDER.glob("*.md"):
+        if path.stem not in parts:
+            path.unlink()
+    for page, given in parts.items():
+        (FOLDER / f"{page}.md").write_text(finish(given), encoding="utf-8")
+    for file, shown in plots.describe().items():
+        if not _shows(FOLDER / file, shown):
+            (FOLDER / file).write_text(plots.draw(shown), encoding="utf-8")
+    if _is_marked(README):
+        README.write_text(_filled(README.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def problems(parts: dict[str, list[str]]) -> list[str]:
     """Return, one line each, where a page differs from the results or results from each other."""
-    found = [line for name in _names() for benchmark in OF_SETS for line in benchmark.stale(name)]
-    for page, given in ((PAGE, render()), (SCALING, render_scaling())):
-        if not page.is_file() or page.read_text(encoding="utf-8") != given:
-            found.append(f"docs/{page.name} is not what the results give; run python -m benchmarks.tables")
+    found = [line for name in names() for benchmark in BENCHMARKS for line in benchmark.stale(name)]
+    for page, given in parts.items():
+        path, text = FOLDER / f"{page}.md", finish(given)
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            found.append(f"docs/results/{page}.md is not what the results give; {_COMMAND}")
+        found += [
+            f"docs/results/{page}.md has a line of {len(line)} characters: {line[:60]}…"
+            for line in text.splitlines()
+            if len(line) > LONGEST
+        ]
+    extra = sorted(path.name for path in FOLDER.glob("*.md") if path.stem not in parts)
+    found += [f"docs/results/{page} has no results any more; {_COMMAND}" for page in extra]
+    for file, shown in plots.describe().items():
+        if not _shows(FOLDER / file, shown):
+            found.append(f"docs/results/{file} is not what the results give; {_COMMAND}")
+    if not _is_marked(README):
+        found.append(f"README.md has no part between {BEGIN} and {END}")
+    elif _filled(text := README.read_text(encoding="utf-8")) != text:
+        found.append(f"the results in README.md are not what the results give; {_COMMAND}")
     return found
+
+
+def mixed(parts: dict[str, list[str]]) -> list[str]:
+    """Return, one line each, the results on pages that measured other code than today's: rows would not compare."""
+    pages: dict[str, list[str]] = {}
+    for page, given in parts.items():
+        for place in older_places(given):
+            pages.setdefault(place, []).append(page)
+    return [
+        f"results/{place} measured other code than today's (on {', '.join(of)}); measure it again"
+        for place, of in pages.items()
+    ]
 
 
 def unused_rankings() -> list[str]:
     """Return the stored rankings that no table was computed from, as <set>/<run or contestant>."""
-    every = (*OF_SETS, *OF_METHODS, *OF_SCALING)
     return [
         f"{name}/{who}"
         for name, stored in list_rankings().items()
         for who, sha256 in stored.items()
-        if not any(benchmark.rankings(name).get(who) == sha256 for benchmark in every)
+        if not any(benchmark.rankings(name).get(who) == sha256 for benchmark in BENCHMARKS)
     ]
 
 
-def render() -> str:
-    """Return the page."""
-    sections = [_HEAD]
-    for name in _names():
-        of_set = [part for benchmark in OF_SETS for part in benchmark.describe_set(name)]
-        if of_set:
-            sections += [f"## {name}", *of_set]
-    return _join(sections, OF_METHODS)
+def _shows(path: Path, shown: dict[str, object]) -> bool:
+    """Whether a drawing shows this."""
+    return path.is_file() and plots.fingerprint(shown) in path.read_text(encoding="utf-8")
 
 
-def render_scaling() -> str:
-    """Return the page on very many labels."""
-    return _join([_SCALING_HEAD], OF_SCALING)
+def _is_marked(path: Path) -> bool:
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return text.count(BEGIN) == text.count(END) == 1 and text.index(BEGIN) < text.index(END)
 
 
-def _join(sections: list[str], benchmarks: tuple[Benchmark, ...]) -> str:
-    return "\n\n".join([*sections, *(part for benchmark in benchmarks for part in benchmark.section())]) + "\n"
-
-
-def _names() -> list[str]:
-    """Sets that have results, the well-known ones first."""
-    top = results.RESULTS
-    stored = {path.stem for kind in ("linear", "peers", "race") for path in (top / kind).glob("*.json")}
-    stored |= {path.parent.name for path in (top / "train").glob("*/*.json")}
-    return sorted(stored, key=order)
+def _filled(text: str) -> str:
+    before, rest = text.split(BEGIN)
+    return f"{before}{BEGIN}\n{index.render_readme()}\n{END}{rest.split(END)[1]}"
 
 
 if __name__ == "__main__":

@@ -23,7 +23,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from benchmarks.framework import Benchmark, Clock, Found, Limits, Measured, limits_of
-from benchmarks.framework.markdown import ran, signed, table
+from benchmarks.framework.markdown import disturbed, signed, table
+from benchmarks.framework.sources import method_roots
 from benchmarks.linear import METHOD, add_set_options
 from benchmarks.models import last_update
 from benchmarks.sets import locate
@@ -207,7 +208,7 @@ def describe(results: dict[str, Found]) -> list[str]:
     """Return the section of the page, from the results of all sets."""
     parts = ["## Updates"]
     for result in results.values():
-        facts, held, runs = result["facts"], result["held"], result["runs"]
+        held, runs = result["held"], result["runs"]
         full = runs["train"]
         rows = [
             ["first models, without the new labels", *(f"{result['first'][key]:.2f}" for key in _SCORES), *["–"] * 4]
@@ -222,7 +223,8 @@ def describe(results: dict[str, Found]) -> list[str]:
             f"model; {held['documents']:,} of {held['of']:,} documents carry them, as do {full['documents']:,} of the "
             "test documents, which the first two scores are of: P@5 where new labels alone are ranked and true, and "
             "where all labels are ranked and new ones true. P@5 of all labels is of all test documents. Time is from "
-            f"documents in memory to the model in memory: the median of {len(full['all_seconds'])}, and their range.",
+            f"documents in memory to the model in memory: the median of {len(full['all_seconds'])}, and their range."
+            f"{disturbed(runs.values())}",
             table(
                 ["", *_SCORES.values(), "seconds", "CPU seconds", "of full training's CPU", "saving, s"],
                 rows,
@@ -231,7 +233,6 @@ def describe(results: dict[str, Found]) -> list[str]:
             f"{signed(lost['top'])} points in {100 * shares['wall']:.1f} % of its time and "
             f"{100 * shares['cpu']:.1f} % of its CPU time: it {'meets' if result['fits'] else 'does not meet'} the aim "
             f"of at most {POINTS:.0f} points less in a tenth of the time.",
-            ran(facts, runs.values()),
         ]
     return parts
 
@@ -272,6 +273,7 @@ BENCHMARK = Benchmark(
     about="Compare updates with full training.",
     phases=PHASES,
     packages=("xmtc", "numpy", "scipy", "numba", "llvmlite"),
+    measures=method_roots("linear"),
     arguments=_add_arguments,
     measure=_measured,
     holds=lambda result: result["fits"],

@@ -30,8 +30,9 @@ from benchmarks.framework import (
     limits_of,
     percentiles,
 )
-from benchmarks.framework.markdown import code, hardware, table
+from benchmarks.framework.markdown import disturbed, table
 from benchmarks.framework.results import read_result
+from benchmarks.framework.sources import method_roots
 from benchmarks.models import curve_of, describe_encoder, describe_version, members_of, some_members, title
 from benchmarks.sets import locate, work_folder
 from benchmarks.train import PACKAGES
@@ -204,15 +205,14 @@ def _title(model: Model) -> str:
 
 def describe(result: Found) -> list[str]:
     """Return the section of the page."""
-    rows, ran = [], []
+    rows, ran = [], list[str]()
     for name, case in result["cases"].items():
         cells = [_cell(case["ms"].get(stage)) for stage in (*STAGES, "all but vectorising", "all")]
-        rows.append([f"{case['title']} (`{name}`)", *cells])
-        busy = case["machine"]["others_cores"] or 0.0
+        rows.append([f"`{name}`", *cells])
         ran.append(
-            f"- `{name}`: {case['documents']:,} test texts of {case['set']}, {case['labels']:,} labels in "
-            f"{case['clusters']:,} clusters, {case['members']} member{'s' if case['members'] > 1 else ''}; "
-            f"{hardware(case['facts'])}; {code(case['facts'])}; others took {busy:.2f} cores."
+            f"- `{name}`: {case['title']}; {case['documents']:,} test texts of {case['set']}, {case['labels']:,} "
+            f"labels in {case['clusters']:,} clusters, {case['members']} member{'s' if case['members'] > 1 else ''}."
+            f"{disturbed([case])}"
         )
     single = {name: case["holds"] for name, case in result["cases"].items() if case["holds"] is not None}
     told = "; ".join(f"`{name}` {'holds' if holds else 'does not hold'}" for name, holds in single.items())
@@ -255,6 +255,7 @@ BENCHMARK = Benchmark(
     about="Measure X-BERT on one document at a time.",
     phases=PHASES,
     packages=PACKAGES,
+    measures=method_roots("xbert"),
     arguments=_add_arguments,
     measure=_measured,
     holds=lambda result: all(case["holds"] is not False for case in result["cases"].values()),

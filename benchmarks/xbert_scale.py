@@ -26,7 +26,8 @@ from benchmarks.framework import (
     limits_of,
     percentiles,
 )
-from benchmarks.framework.markdown import gib, ran, table
+from benchmarks.framework.markdown import disturbed, gib, table
+from benchmarks.framework.sources import method_roots
 from benchmarks.models import clusters_of
 from benchmarks.stages import Stages
 from xmtc import api
@@ -102,14 +103,14 @@ def _one_matcher(stage: str) -> str:
 
 def describe(result: Found) -> list[str]:
     """Return the section of the page."""
-    facts, train, rank = result["facts"], result["phases"]["train"], result["phases"]["rank"]
+    train, rank = result["phases"]["train"], result["phases"]["rank"]
     rows = [[stage, f"{seconds:,.1f}"] for stage, seconds in train["seconds"].items()]
     alone = rank["one_ms"]
     return [
         f"## X-BERT's index and ranker at {train['labels']:,} labels",
         f"One member: {train['labels']:,} labels of {train['documents']:,} synthetic documents, clustered by PIFA into "
         f"{train['clusters']:,} clusters; a linear matcher over the clusters, and a ranker on TF-IDF by teacher "
-        f"forcing. {ran(facts, (train, rank))}",
+        f"forcing.{disturbed((train, rank))}",
         table(["stage of training", "seconds"], [*rows, ["all", f"{sum(train['seconds'].values()):,.1f}"]]),
         f"Peak memory: {gib(train['peak_rss_mb'])} GiB in training, {gib(rank['peak_rss_mb'])} GiB in ranking; both "
         f"{'fit' if result['fits'] else 'do not fit'} {result['limit_gib']:.0f} GiB. The model takes "
@@ -138,6 +139,7 @@ BENCHMARK = Benchmark(
     about="Measure X-BERT's index and ranker at very many labels.",
     phases=PHASES,
     packages=("xmtc", "numpy", "scipy", "numba", "llvmlite", "torch"),
+    measures=method_roots("xbert"),
     arguments=_add_arguments,
     measure=_measured,
     holds=lambda result: result["fits"],

@@ -68,6 +68,8 @@ STUDY = Study(
             ran=_RAN,
             arms=("even-2", "even-3", "even-4", "even-6"),
             figures=_PRECISIONS,
+            by="P@1",
+            order=("even-2", "even-3", "even-4", "even-6"),
             published=(Published("text on Figure 4, EURLex", {"even-2": {"P@1": 87.72}, "even-6": {"P@1": 85.72}}),),
         ),
         Claim(
@@ -78,6 +80,8 @@ STUDY = Study(
             ran=_RAN,
             arms=("large-head", "even-3", "small-head"),
             figures=_PRECISIONS,
+            by="P@1",
+            order=("large-head", "even-3", "small-head"),
         ),
         Claim(
             title="Section 4.1: learning rates",

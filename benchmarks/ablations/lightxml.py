@@ -76,6 +76,7 @@ STUDY = Study(
             ran=f"LightXML on MiniLM, first {_LAYERS} layers, {_TOKENS} tokens, {_EPOCHS} epochs in all",
             arms=("dynamic", "static-own", "static"),
             figures=_PRECISIONS,
+            order=("dynamic", "static-own", "static"),
             published=(
                 _published(
                     "Wiki-500K",
@@ -112,6 +113,7 @@ STUDY = Study(
             ran=f"LightXML on MiniLM, first {_LAYERS} layers, {_TOKENS} tokens, and linear trees on the whole texts",
             arms=("dynamic", "linear"),
             figures=(MODEL, BATCHES, ONE_BY_ONE, "P@1", "P@5"),
+            by=None,
             published=tuple(
                 Published(
                     f"Table 6, {row}",

@@ -18,9 +18,10 @@ from pathlib import Path
 
 from benchmarks.ablations.documents import read_test, read_training
 from benchmarks.ablations.study import PAPERS, Arm, Study, flatten, read_study
-from benchmarks.ablations.table import describe, tables_of
+from benchmarks.ablations.table import tables_of
 from benchmarks.framework import Benchmark, Found, Limits, Measured, PhaseError, add_options, limits_of
 from benchmarks.framework.results import read_result, write_result
+from benchmarks.framework.sources import method_roots
 from benchmarks.sets import locate
 from xmtc import api
 from xmtc.core.errors import ConfigError
@@ -110,7 +111,7 @@ class _Keys:
 
 
 def _measure(study: Study, arm: Arm, folder: Path, seed: int, threads: int, models: _Models) -> Found:
-    facts = BENCHMARK.facts(threads, seed)
+    facts = BENCHMARK.facts(threads, seed, method_roots(arm.method))
     whole = arm if arm.of is None else study.choose([arm.of])[0]
     job = {
         "method": whole.method,
@@ -182,5 +183,4 @@ BENCHMARK = Benchmark(
     arguments=_add_arguments,
     measure=_measured,
     summary=lambda result: result["arm"],
-    describe=describe,
 )

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 from xmtc.core.errors import ConfigError, nearest
@@ -68,9 +69,18 @@ class Claim:
     arms: tuple[str, ...]
     figures: tuple[str, ...]  # keys of metrics, such as P@1, and the names above
     published: tuple[Published, ...] = ()
+    by: str | None = "P@5"  # the figure that decides, the higher the better; None: nothing to decide
+    order: tuple[str, ...] = ()  # arms as the paper orders them, the best first; without it, the first arm is the best
     convergence: bool = False  # tell after which epoch the first arm's loss reaches the others' last
     # tell by how many percent the first arm is better than the others; what the paper prints: table → figure → percent
     relative: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The comparisons that decide: the first arm of each is claimed to be better."""
+        if self.order:
+            return list(pairwise(self.order))
+        return [(self.arms[0], other) for other in self.arms[1:]]
 
 
 @dataclass(frozen=True)

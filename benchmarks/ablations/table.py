@@ -1,14 +1,15 @@
 """Tables of the ablations, from benchmarks/results/ablations and nothing else: neither data nor torch is needed.
 
 A difference is taken seed by seed. It is undecided with fewer than three seeds, or where the 95 % interval of its mean
-over seeds (Student's t) holds 0.
+over seeds (Student's t) holds 0. A claim is confirmed where its first arm beats all others so, not confirmed where one
+beats it so, and undecided otherwise; where the paper claims an order, each arm is compared with the next.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from statistics import mean, stdev
 from typing import Any
 
@@ -20,50 +21,76 @@ from benchmarks.ablations.study import (
     LOSS,
     MODEL,
     ONE_BY_ONE,
-    PAPERS,
     Claim,
-    Published,
     Study,
     flatten,
-    read_study,
 )
-from benchmarks.framework.markdown import hardware, signed, table
+from benchmarks.framework.markdown import NOT_KNOWN, signed, source, table
 from benchmarks.framework.results import read_results
 
-_HEAD = """## Claims of the papers
-
-Small trials of what the papers claim by experiment: the same fixed documents for all arms of a paper, test scores with
-known truth. "±" after an arm is the standard deviation over its seeds; after a difference, taken seed by seed, it is
-half of the 95 % interval of the mean (Student's t). A difference with fewer than three seeds, or whose interval holds
-0, is **undecided**. The papers' own figures are of other data, far larger encoders and longer training: only the
-directions can be compared."""
 _FEWEST = 3  # seeds that decide anything
+CONFIRMED, NOT_CONFIRMED, UNDECIDED = "confirmed", "not confirmed", "undecided"
 
 Results = dict[str, dict[int, dict[str, Any]]]  # arm → seed → what its run found
 
 
-def describe(results: Mapping[str, Any]) -> list[str]:
-    """Return the section of the page on all papers that have results; none, where no paper has."""
-    parts = [part for paper in PAPERS for part in tables_of(read_study(paper))]
-    return [_HEAD, *parts] if parts else []
+@dataclass(frozen=True)
+class Verdict:
+    """What the runs say of a claim; `why` says it in words."""
+
+    claim: Claim
+    word: str | None  # None: the claim has nothing to decide
+    why: str
 
 
 def tables_of(study: Study) -> list[str]:
-    """Return one paper's tables; nothing before its first result."""
+    """Return the parts of a paper's page on one study; nothing before its first result."""
     results, stale = _read(study)
     if not any(results.values()):
         return []
     some = next(result for runs in results.values() for result in runs.values())
     documents = study.documents
     parts = [
-        f"### {study.title}",
         f"{documents.train:,} training documents of {documents.set}, {some['labels']:,} labels; the best epoch is "
-        f"chosen on {documents.dev:,} others; {some['n']:,} test documents.",
+        f"chosen on {documents.dev:,} others; {some['n']:,} test documents. Arms and settings are in "
+        f"`benchmarks/ablations/{study.paper}.py`.",
     ]
     for claim in study.claims:
         if any(results[arm] for arm in claim.arms):
             parts += _claim(study, claim, results)
-    return [*parts, "#### What ran", _what_ran(study, results, stale)]
+    if stale:
+        parts.append(
+            f"Left out, because settings or documents of the study have changed since: {_sources(study, stale)}."
+        )
+    return parts
+
+
+def verdicts_of(study: Study) -> list[Verdict]:
+    """Return what the results of a study say of each of its claims that was run."""
+    results, _ = _read(study)
+    return [judge(claim, results) for claim in study.claims if any(results[arm] for arm in claim.arms)]
+
+
+def judge(claim: Claim, results: Results) -> Verdict:
+    """Judge a claim by the paired differences of its arms in the figure that decides it."""
+    if claim.by is None:
+        return Verdict(claim, None, "")
+    found: dict[int, list[str]] = {1: [], 0: [], -1: []}  # sign of a decided difference, 0 if undecided → pairs
+    fewest = _FEWEST
+    for one, other in claim.pairs:
+        both = [(a[claim.by], b[claim.by]) for a, b in _pairs(one, other, results) if claim.by in a and claim.by in b]
+        fewest = min(fewest, len(both))
+        if len(both) >= _FEWEST:
+            difference, _, decided = compare([a for a, _ in both], [b for _, b in both])
+            sign = (1 if difference > 0 else -1) if decided else 0
+            found[sign].append(f"`{one}` and `{other}`" if sign == 0 else f"`{one}` than of `{other}`")
+    if fewest < _FEWEST:
+        return Verdict(claim, UNDECIDED, f"{fewest} of {_FEWEST} seeds")
+    if found[-1]:
+        return Verdict(claim, NOT_CONFIRMED, f"{claim.by} is lower of {', of '.join(found[-1])}")
+    if found[0]:
+        return Verdict(claim, UNDECIDED, f"{claim.by} does not decide between {', nor between '.join(found[0])}")
+    return Verdict(claim, CONFIRMED, f"{claim.by} is higher of {', of '.join(found[1])}")
 
 
 def figures_of(result: Mapping[str, Any]) -> dict[str, float]:
@@ -115,45 +142,60 @@ def _read(study: Study) -> tuple[Results, list[str]]:
     return {arm: dict(sorted(runs.items())) for arm, runs in results.items()}, stale
 
 
+def _sources(study: Study, names: Sequence[str]) -> str:
+    return ", ".join(source(name, f"ablations/{study.paper}/{name}") for name in names)
+
+
 def _claim(study: Study, claim: Claim, results: Results) -> list[str]:
-    words = {arm.name: arm.words for arm in study.arms}
-    head = ["", "seeds", *claim.figures]
-    head += [f"paper, {published.where}: {_columns(published, claim)}" for published in claim.published]
-    rows = [_arm_row(words[arm], arm, claim, results[arm]) for arm in claim.arms]
-    first = claim.arms[0]
-    rows += [_difference_row(first, other, claim, results) for other in claim.arms[1:]]
+    verdict = judge(claim, results)
+    told = f": {verdict.word}" if verdict.word else ""
     parts = [
-        f"#### {claim.title}",
+        f"### {claim.title}{told}",
         f"The paper: {claim.said}",
-        f"Here: {claim.ran}, {study.documents.train:,} documents of {study.documents.set}.",
-        table(head, rows),
+        f"Here: {claim.ran}, {study.documents.train:,} documents of {study.documents.set}."
+        + (f" **{verdict.word.capitalize()}**: {verdict.why}." if verdict.word else " Nothing to decide."),
+        table(["", "seeds", *claim.figures], _rows(study, claim, results)),
     ]
-    told = [_convergence(first, other, results) for other in claim.arms[1:] if claim.convergence]
-    return parts + _relative(claim, results) + ["\n".join(told)] * bool(told)
+    first = claim.arms[0]
+    reached = [_convergence(first, other, results) for other in claim.arms[1:] if claim.convergence]
+    return parts + _relative(claim, results) + ["\n".join(reached)] * bool(reached)
 
 
-def _arm_row(words: str, arm: str, claim: Claim, runs: Mapping[int, Mapping[str, Any]]) -> list[str]:
-    cells = [f"{words} (`{arm}`)", str(len(runs))]
+def _rows(study: Study, claim: Claim, results: Results) -> list[list[str]]:
+    """Each arm, what the paper prints of it, and the first arm's differences to the others, here and there."""
+    words = {arm.name: arm.words for arm in study.arms}
+    rows = []
+    for arm in claim.arms:
+        rows.append(_arm_row(study, words[arm], arm, claim, results[arm]))
+        for published in claim.published:
+            if arm in published.figures:
+                who = f", {published.who[arm]}" if arm in published.who else ""
+                cells = [_printed(published.figures[arm], figure) for figure in claim.figures]
+                rows.append([f"– paper, {published.where}{who}", "", *cells])
+    for first, other in claim.pairs:
+        rows.append([f"`{first}` − `{other}`", *_differences(claim.figures, _pairs(first, other, results))])
+        for published in claim.published:
+            one, two = published.figures.get(first), published.figures.get(other)
+            if one is not None and two is not None:
+                gaps = {figure: one[figure] - two[figure] for figure in one if figure in two}
+                cells = [signed(gaps[figure]) if figure in gaps else NOT_KNOWN for figure in claim.figures]
+                rows.append([f"– paper, {published.where}", "", *cells])
+    return rows
+
+
+def _arm_row(study: Study, words: str, arm: str, claim: Claim, runs: Mapping[int, Mapping[str, Any]]) -> list[str]:
+    seeds = ", ".join(source(str(seed), f"ablations/{study.paper}/{arm}-{seed}") for seed in runs)
+    cells = [f"{words} (`{arm}`)", seeds or "none yet"]
     found = [figures_of(result) for result in runs.values()]
     for figure in claim.figures:
         values = [figures[figure] for figures in found if figure in figures]
         spread = f" ± {stdev(values):.2f}" if len(values) > 1 else ""
-        cells.append(f"{_number(mean(values))}{spread}" if values else "–")
-    for published in claim.published:
-        who = f"{published.who[arm]}: " if arm in published.who else ""
-        printed = published.figures.get(arm)
-        values = [] if printed is None else [printed[figure] for figure in _printed(published, claim)]
-        cells.append(who + " / ".join(_number(value) for value in values) if values else "–")
+        cells.append(f"{_number(mean(values))}{spread}" if values else NOT_KNOWN)
     return cells
 
 
-def _difference_row(first: str, other: str, claim: Claim, results: Results) -> list[str]:
-    cells = [f"`{first}` − `{other}`", *_differences(claim.figures, _pairs(first, other, results))]
-    for published in claim.published:
-        printed = published.figures
-        known = _printed(published, claim) if first in printed and other in printed else []
-        cells.append(" / ".join(signed(printed[first][figure] - printed[other][figure]) for figure in known) or "–")
-    return cells
+def _printed(figures: Mapping[str, float], figure: str) -> str:
+    return _number(figures[figure]) if figure in figures else NOT_KNOWN
 
 
 def _relative(claim: Claim, results: Results) -> list[str]:
@@ -166,7 +208,11 @@ def _relative(claim: Claim, results: Results) -> list[str]:
         for other in claim.arms[1:]
     ]
     rows += [
-        [f"paper, {where}", "", *(signed(printed[figure]) if figure in printed else "–" for figure in claim.figures)]
+        [
+            f"paper, {where}",
+            "",
+            *(signed(printed[figure]) if figure in printed else NOT_KNOWN for figure in claim.figures),
+        ]
         for where, printed in claim.relative.items()
     ]
     return [table(["improvement in percent", "seeds", *claim.figures], rows)]
@@ -191,11 +237,11 @@ def _differences(
         if relative:
             both = [(100 * (a - b) / b, 0.0) for a, b in both if b > 0]
         if not both:
-            cells.append("–")
+            cells.append(NOT_KNOWN)
             continue
         difference, half, decided = compare([a for a, _ in both], [b for _, b in both])
         told = signed(difference) + (f" ± {half:.2f}" if half is not None else "")
-        cells.append(told if decided else f"{told} undecided")
+        cells.append(f"**{told}**" if decided else told)
     return cells
 
 
@@ -211,69 +257,6 @@ def _convergence(first: str, other: str, results: Results) -> str:
         reached = f"after epoch {epochs[0]} of {len(losses)}" if epochs else f"not in {len(losses)} epochs"
         told.append(f"{reached} (seed {seed})")
     return f"- `{first}` reaches the last training loss of `{other}`: {', '.join(told) or 'not known yet'}."
-
-
-def _what_ran(study: Study, results: Results, stale: list[str]) -> str:
-    lines = []
-    shared = _shared(study)
-    for method, settings in shared.items():
-        if settings:
-            lines.append(f"- All arms of {method}: {_listed(settings)}; else its defaults.")
-    for arm in study.arms:
-        runs = results[arm.name]
-        settings = [setting for setting in flatten(arm.settings) if setting not in shared[arm.method]]
-        if runs and arm.of is not None:
-            told = f"ranked by member{'s' * (len(arm.members) > 1)} {_numbers(arm.members)} of `{arm.of}`"
-            alone = [seed for seed, result in sorted(runs.items()) if not result.get("of")]
-            told += f"; of seed {', '.join(map(str, alone))} trained by itself" if alone else ""
-        elif runs:
-            seconds = mean(result["seconds"]["train"] for result in runs.values())
-            peak = max(result["peak_rss_mb"]["train"] for result in runs.values())
-            others = [result["machine"]["train"]["others_cores"] for result in runs.values()]
-            busy = max((value for value in others if value is not None), default=None)
-            told = f"{seconds:,.0f} s of training, at most {peak:,.0f} MB, others took up to "
-            told += "an unknown number of cores" if busy is None else f"{busy:.2f} cores"
-        else:
-            told = "not run yet"
-        lines.append(f"- `{arm.name}`: {arm.method}, {_listed(settings)}; {told}.")
-    every = [result["facts"] for runs in results.values() for result in runs.values()]
-    commits = sorted(
-        {f"{(facts['commit'] or 'unknown')[:12]}{' with changes' if facts['dirty'] else ''}" for facts in every}
-    )
-    machines = sorted({f"{hardware(facts)}, {facts['threads']} threads" for facts in every})
-    packages = sorted({", ".join(f"{name} {found}" for name, found in facts["packages"].items()) for facts in every})
-    lines += [f"- Commit {'; '.join(commits)}. {'; '.join(machines)}. {'; '.join(packages)}."]
-    if stale:
-        lines.append(
-            f"- Left out, for their settings or documents are no longer those of the study: {', '.join(stale)}."
-        )
-    return "\n".join(lines)
-
-
-def _shared(study: Study) -> dict[str, list[str]]:
-    """Of each method, the settings that all its arms have."""
-    shared: dict[str, list[str]] = {}
-    for arm in study.arms:
-        own = flatten(arm.settings)
-        shared[arm.method] = [setting for setting in shared.get(arm.method, own) if setting in own]
-    return shared
-
-
-def _numbers(members: Sequence[int]) -> str:
-    return ", ".join(str(member + 1) for member in members)
-
-
-def _listed(settings: Sequence[str]) -> str:
-    return ", ".join(f"`{setting}`" for setting in settings) or "nothing set"
-
-
-def _printed(published: Published, claim: Claim) -> list[str]:
-    """The claim's figures that the paper prints."""
-    return [figure for figure in claim.figures if all(figure in found for found in published.figures.values())]
-
-
-def _columns(published: Published, claim: Claim) -> str:
-    return " / ".join(_printed(published, claim))
 
 
 def _number(value: float) -> str:

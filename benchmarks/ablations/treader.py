@@ -64,6 +64,7 @@ def claim_norm(title: str, ran: str) -> Claim:
         "literal 0 and 6 stand beside them.",
         ran=f"{ran}; with norm, the means of teacher and text side by side",
         arms=("norm-6", "norm-1", "norm-0", "config-6", "config-0"),
+        order=("norm-6", "norm-1", "norm-0"),
         figures=("P@1", "P@3", "P@5", "nDCG@5", "PSP@5"),
     )
 
@@ -88,7 +89,7 @@ def claim_table_3(title: str, said: str, *numbers: int, ran: str = _RAN) -> Clai
 
 def claim_tail(title: str, said: str, ran: str, *more: str) -> Claim:
     """Return the claim that a teacher serves the tail where nothing is read; `more` figures stand beside it."""
-    return Claim(title=title, said=said, ran=ran, arms=("config-1", "config-0"), figures=(*_TAIL, *_BINS, *more))
+    return Claim(title, said, ran, ("config-1", "config-0"), (*_TAIL, *_BINS, *more), by="PSP@5")
 
 
 STUDY = Study(
@@ -125,6 +126,7 @@ STUDY = Study(
             ran=_RAN,
             arms=("config-6", "reading-alone"),
             figures=(*_TAIL, *_BINS, "P@1", "P@5"),
+            by="PSP@5",
         ),
         claim_tail("Table 4: the tail, nothing read", "The same without reading.", _RAN),
         Claim(
@@ -135,6 +137,7 @@ STUDY = Study(
             ran=_RAN,
             arms=("vote-1", "tfidf-1", "config-1", "config-0", "tfidf-6", "config-6"),
             figures=(IN_SCOPE, FEW_IN_SCOPE, VOTE, FEW_VOTE, "P@1", "P@5", "PSP@5", "macro-F@5/few"),
+            by=None,
         ),
     ),
 )

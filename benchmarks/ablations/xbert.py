@@ -78,6 +78,7 @@ def _table_2(vectors: str, label: str, **rows: tuple[float, float, float, float,
         "which is kept; labels ranked on TF-IDF by teacher forcing, 10 of 96 clusters",
         arms=tuple(arms.values()),
         figures=_BOTH_STAGES,
+        order=tuple(arms.values()),
         published=(
             Published(f"Table 2, {label}", figures, who={arms["minilm"]: "BERT", arms["xttention"]: "u = 512, r = 30"}),
         ),
@@ -130,6 +131,7 @@ STUDY = Study(
             ran="as in Table 2, and MiniLM and a linear tree that score clusters by half each",
             arms=("pifa-both", "pifa-minilm", "pifa-linear"),
             figures=(*_BOTH_STAGES, "macro-F@5/few"),
+            by=None,
         ),
         Claim(
             title="Longer and shorter training, labels clustered by their documents",
@@ -138,6 +140,7 @@ STUDY = Study(
             "clusters best is kept",
             arms=("pifa-longer", "pifa-minilm", "pifa-shorter", "pifa-linear"),
             figures=(*_BOTH_STAGES, "macro-F@5/few"),
+            by=None,
         ),
         Claim(
             title="X-ttention's first word vectors, labels clustered by their names",
@@ -145,6 +148,7 @@ STUDY = Study(
             ran="as in Table 2, and X-ttention with random vectors of the same width",
             arms=("text-xttention", "text-xttention-random", "text-linear"),
             figures=(*_BOTH_STAGES, "macro-F@5/few"),
+            by=None,
         ),
         Claim(
             title="Figure 5: ensembles over seeds and over label vectors",

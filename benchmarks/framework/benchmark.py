@@ -1,4 +1,4 @@
-"""`Benchmark`: describe what one benchmark measures, its phases, its command and its section of the results page."""
+"""`Benchmark`: describe what one benchmark measures, its phases, its command and its section of a page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.framework import machine, process, results
+from benchmarks.framework import machine, process, results, sources
 from benchmarks.framework.process import Found, Limits, Phase, PhaseError
 
 Measured = Iterator[tuple[str, Found]]  # (place, result): each becomes results/<place>.json at once
@@ -54,6 +54,7 @@ class Benchmark:
     module: str = ""  # that has the phases; by default the benchmark's own
     phases: Mapping[str, Phase] = field(default_factory=dict)
     packages: Sequence[str] = ()  # whose versions a result records
+    measures: Sequence[str] = ("xmtc",)  # modules or packages whose hash a result records; by default the whole library
     summary: Callable[[Found], str] | None = None  # one line on a result; by default the section is printed
     holds: Callable[[Found], bool] = _always  # whether a result keeps its limits; the command exits with 1 if not
     describe: Callable[[Any], list[str]] = _nothing
@@ -69,6 +70,7 @@ class Benchmark:
         parser = argparse.ArgumentParser(prog=f"benchmarks.{self.name}", description=self.about)
         self.arguments(parser)
         options = parser.parse_args(arguments)
+        machine.note_command(f"benchmarks.{self.name}", sys.argv[1:] if arguments is None else arguments)
         weights = machine.ROOT.parent / "shared" / "weights"
         if weights.is_dir():  # as data sets are found in ../shared/data
             os.environ.setdefault("XMTC_ENCODERS", str(weights))
@@ -90,9 +92,19 @@ class Benchmark:
             print("\n\n".join(self.section()))
         return 0 if all(holds.values()) else 1
 
-    def facts(self, threads: int, seed: int = 0) -> Found:
-        """Return what must be known to repeat a run: code, hardware, versions, threads, seed."""
-        return machine.facts(threads, seed, self.packages)
+    def facts(
+        self,
+        threads: int,
+        seed: int = 0,
+        measures: Sequence[str] | None = None,
+        packages: Sequence[str] | None = None,
+    ) -> Found:
+        """Return what must be known to repeat a run: command, code, hardware, versions, threads, seed, and the hash of
+        the code that is measured. measures, packages: those of this run, where the benchmark's depend on it."""
+        return {
+            **machine.facts(threads, seed, self.packages if packages is None else packages),
+            "sources": sources.record_sources(self.measures if measures is None else measures),
+        }
 
     def run(self, phase: str, job: Mapping[str, Any], limits: Limits) -> Found:
         """Run one phase in a process of its own."""
@@ -103,9 +115,14 @@ class Benchmark:
         return {phase: self.run(phase, job, limits) for phase in self.phases}
 
     def section(self) -> list[str]:
-        """Return the parts of this benchmark's section of the page; none before it was measured."""
+        """Return the parts of this benchmark's section of a page; none before it was measured."""
         found = results.read_result(self.name) or results.read_results(self.name)
         return self.describe(found) if found else []
+
+    def places(self) -> list[str]:
+        """Return where the results of this section are."""
+        several = (f"{self.name}/{name}" for name in results.read_results(self.name))
+        return [self.name] if results.read_result(self.name) else list(several)
 
 
 def add_options(parser: argparse.ArgumentParser, *names: str, **defaults: Any) -> None:

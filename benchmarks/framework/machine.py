@@ -19,14 +19,30 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 _GENERATED = (
     "benchmarks/results",
-    "docs/RESULTS.md",
-    "docs/SCALING.md",
+    "docs/results",
+    "README.md",
 )  # what a run writes makes the tree no other code
 
 
+_command: list[str] = []  # of the benchmark that runs in this process
+
+
+def note_command(module: str, arguments: Sequence[str]) -> None:
+    """Remember the command line of a benchmark, without folders of this machine, for `facts`."""
+    told = [f"python -m {module}"]
+    words = iter(arguments)
+    for word in words:
+        if word in ("--data", "--work"):
+            next(words, None)
+        elif not word.startswith(("--data=", "--work=")):
+            told.append(Path(word).name if word.startswith("/") else word)
+    _command[:] = told
+
+
 def facts(threads: int, seed: int, packages: Iterable[str] = ()) -> dict[str, Any]:
-    """Return what must be known to repeat a run: code, hardware, versions, threads, seed. No time, no host name."""
+    """Return what must be known to repeat a run: command, code, hardware, versions, threads, seed. No time, no host."""
     return {
+        "command": " ".join(_command) or None,
         "commit": _git("rev-parse", "HEAD"),
         "dirty": bool(_git("status", "--porcelain", "--", ".", *(f":!{path}" for path in _GENERATED))),
         "cpu": _cpu(),

@@ -13,8 +13,9 @@ from __future__ import annotations
 import argparse
 
 from benchmarks.framework import Benchmark, Found, Limits, Measured, add_options, at_least, limits_of
-from benchmarks.framework.markdown import code, hardware, table
+from benchmarks.framework.markdown import table
 from benchmarks.framework.results import read_result
+from benchmarks.framework.sources import method_roots
 from benchmarks.sets import locate
 from xmtc.core.errors import ConfigError, nearest
 
@@ -48,8 +49,7 @@ def join(name: str, found: Found) -> Found:
 
 def describe(result: Found) -> list[str]:
     """Return the section of the page."""
-    rows, profiles = [], []
-    how: dict[str, list[str]] = {}  # what was run, and the cases that ran so
+    rows, profiles, cases = [], list[str](), list[str]()
     for name, case in result["cases"].items():
         ms = case["ms_a_step"]
         ratios = [
@@ -62,10 +62,10 @@ def describe(result: Found) -> list[str]:
             *ratios,
             "unknown" if others is None else f"{others:.2f}",
         ]
-        rows.append([f"{name}: {case['words']}", *cells])
+        rows.append([name, *cells])
+        cases.append(f"- {name}: {case['words']}; {len(case['rounds'])} rounds of {case['steps'] - 1} steps.")
         listed = ", ".join(f"{entry['operator']} {entry['percent']:.0f} %" for entry in case["profile"])
         profiles.append(f"- {name}: {listed}.")
-        how.setdefault(_how(case), []).append(name)
     head = ["", "bare encoder, ms", "by hand, ms", "ours, ms"]
     head += ["by hand / ours", "the same in CPU time", "bare / ours", "others, cores"]
     return [
@@ -74,16 +74,10 @@ def describe(result: Found) -> list[str]:
         "by hand with the same network and optimizers, and ours. Medians of rounds in which the three take turns; "
         f"ratios are within a round, with the lowest and the highest. Wanted: by hand / ours of {WANTED} or more.",
         table(head, rows),
+        "\n".join(cases),
         "Where the time of one of our steps goes (operators' own time on the CPU):",
         "\n".join(profiles),
-        "What ran:",
-        "\n".join(f"- {', '.join(names)}: {told}." for told, names in how.items()),
     ]
-
-
-def _how(case: Found) -> str:
-    facts = case["facts"]
-    return f"{len(case['rounds'])} rounds of {case['steps'] - 1} steps; {hardware(facts)}; {code(facts)}"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,6 +100,7 @@ BENCHMARK = Benchmark(
     about="Compare our training loop with one written by hand.",
     module="benchmarks.neural_overhead.loops",
     packages=("xmtc", "torch", "transformers", "accelerate", "numpy"),
+    measures=method_roots("lightxml", "aplc", "mexml"),
     arguments=_add_arguments,
     measure=_measured,
     describe=describe,

@@ -18,8 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.framework import Benchmark, Found, Measured, PhaseError, limits_of
-from benchmarks.framework.markdown import code, table
+from benchmarks.framework.markdown import source, table
 from benchmarks.framework.results import read_result
+from benchmarks.framework.sources import method_roots
 from benchmarks.linear import add_set_options
 from benchmarks.peers.compare import ROOM
 from benchmarks.peers.export import Problem, pose
@@ -63,11 +64,11 @@ def describe_set(name: str) -> list[str]:
     parts = result["documents"]
     failed = [f"- {found['title']}: {found['error']}" for found in result["contestants"].values() if "error" in found]
     return [
+        "## Settings that were chosen",
         f"Here everybody's C is chosen, by nDCG@5 on {parts['held_out']:,} documents of modules held out of train "
         f"({parts['train']:,} remain); elsewhere rivals have their defaults.",
-        table(["held-out documents", "C", *_FIGURES], rows),
+        table([source("held-out documents", f"{NAME}/{name}"), "C", *_FIGURES], rows),
         *(["\n".join(failed)] if failed else []),
-        f"Chosen by {code(result['facts'])}.",
     ]
 
 
@@ -81,7 +82,7 @@ def try_set(name: str, folder: Path, chosen: list[Rival], work: Path, options: a
         print(f"{name}: {rival.title}: {found.get('error') or found['chosen']}", flush=True)
     return {
         "set": name,
-        "facts": BENCHMARK.facts(options.threads, options.seed),
+        "facts": BENCHMARK.facts(options.threads, options.seed, method_roots("linear")),
         "documents": {"train": len(train), "held_out": len(held)},
         "contestants": {who: contestants[who] for who in CONTESTANTS if who in contestants},
     }

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.framework import Benchmark, Found, Measured, PhaseError, limits_of
-from benchmarks.framework.machine import facts
 from benchmarks.framework.results import read_result
+from benchmarks.framework.sources import SCORED_BY, method_roots
 from benchmarks.linear import add_set_options
 from benchmarks.peers.export import Problem, export
-from benchmarks.peers.rivals import RIVALS, Rival, choose, ready, run_driver
+from benchmarks.peers.rivals import OURS, RIVALS, Rival, choose, ready, run_driver
 from benchmarks.peers.score import score
 from benchmarks.rankings import WIDTH, write_top
 from benchmarks.sets import locate, work_folder
@@ -53,7 +53,7 @@ def _run_rival(name: str, rival: Rival, problem: Problem, work: Path, options: a
         "title": rival.title_on(name),
         "settings": rival.settings_of(name),
         "notes": list(rival.notes),
-        "facts": facts(options.threads, options.seed),
+        "facts": BENCHMARK.facts(options.threads, options.seed, roots_of(rival)),
     }
     encoder = rival.encoder_on(name)
     model, top = work / "models" / name / rival.name, work / "models" / name / f"{rival.name}.npy"
@@ -78,6 +78,11 @@ def _run_rival(name: str, rival: Rival, problem: Problem, work: Path, options: a
     record["facts"] |= {key: record["train"].pop(key) for key in ("python", "packages")}
     record["ranking"] = write_top(name, rival.name, np.load(top, allow_pickle=False))
     return record
+
+
+def roots_of(rival: Rival) -> list[str]:
+    """Return what of xmtc a contestant's figures depend on: the linear method, or the matrices that a rival gets."""
+    return method_roots("linear") if rival.name in OURS else ["xmtc.features.tfidf", SCORED_BY]
 
 
 def encoder_folder(name: str, layers: int | None, work: Path) -> str:

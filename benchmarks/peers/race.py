@@ -20,11 +20,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.framework import Benchmark, Found, Measured, PhaseError, limits_of
-from benchmarks.framework.machine import facts
-from benchmarks.framework.markdown import SCORES, code, difference, flat, hardware, table
+from benchmarks.framework.markdown import difference_table, disturbed, source, table
 from benchmarks.framework.results import read_result
 from benchmarks.linear import add_set_options
-from benchmarks.peers.compare import ROOM
+from benchmarks.peers.compare import ROOM, roots_of
 from benchmarks.peers.export import Problem, export
 from benchmarks.peers.rivals import OURS, RIVALS, Rival, choose, ready, run_driver
 from benchmarks.peers.score import compare, gather
@@ -67,7 +66,7 @@ def _run_contestant(name: str, rival: Rival, problem: Problem, work: Path, optio
         "title": rival.title,
         "settings": rival.settings_of(name),
         "notes": list(rival.notes),
-        "facts": facts(options.threads, options.seed),
+        "facts": BENCHMARK.facts(options.threads, options.seed, roots_of(rival)),
     }
     model, top = work / "models" / name / rival.name, work / "models" / name / f"{rival.name}.npy"
     job = {**job_of(rival.settings_of(name), problem, options), "model": str(model), "top": str(top), "k": WIDTH}
@@ -134,48 +133,47 @@ def _told(found: dict[str, Any]) -> str:
 
 
 def describe_set(name: str) -> list[str]:
-    """Return the parts of a set's section; none where no race was run."""
+    """Return the parts of a set's page: differences in accuracy; none where no race was run."""
+    result = read_result(f"{NAME}/{name}")
+    if result is None:
+        return []
+    scored = {who: found for who, found in result["contestants"].items() if "differences" in found}
+    if len(scored) < 2:
+        return []
+    first, *others = scored
+    rows = {source(scored[who]["title"], f"{NAME}/{name}#{who}"): scored[who]["differences"] for who in others}
+    return [f"## {scored[first]['title']} − others", difference_table(f"{scored[first]['title']} −", rows)]
+
+
+def describe_speed(name: str) -> list[str]:
+    """Return the parts of the page on speed about one set; none where no race was run."""
     result = read_result(f"{NAME}/{name}")
     if result is None:
         return []
     ran = {who: found for who, found in result["contestants"].items() if "error" not in found}
     failed = [found for found in result["contestants"].values() if "error" in found]
     data = result["data"]
+    phases = [found[phase] for found in ran.values() for phase in ("train", "predict", "single")]
     parts = [
-        "### The race",
-        f"{_count_runs(result['contestants'])}, one after another, on the same matrices of {data['documents']:,} "
-        f"training and {data['test_documents']:,} test documents. Training is from the matrix to the model on disk, "
-        "clustering included: the quickest of the runs, all of them in brackets. docs/s: all test documents in one "
-        "call, the quickest of three. One: a document alone, on one thread; from text: vectorised first, by xmtc's "
-        "and PECOS's own TF-IDF, of the others by scikit-learn's.",
-        table(["", *_TIMES], [_time_cells(found, data["test_documents"]) for found in ran.values()]),
+        f"### {name}",
+        f"{data['documents']:,} training and {data['test_documents']:,} test documents, {data['labels']:,} labels."
+        f"{disturbed(phases)}",
+        table(["", *_TIMES], [_time_cells(name, who, found, data["test_documents"]) for who, found in ran.items()]),
     ]
     parts += [_profile(found) for found in ran.values() if "stages" in found["train"]]
     if failed:
         parts.append("\n".join(f"- {found['title']} failed: {found['error']}" for found in failed))
-    scored = {who: found for who, found in ran.items() if "metrics" in found}
-    if scored:
-        parts += [
-            table(["known truth", *SCORES.values()], [_score_cells(found) for found in scored.values()]),
-            _difference_table(list(scored.values())),
-        ]
     if result["tfidf"]:
         rows = [_vectoriser_cells(found) for found in result["tfidf"].values()]
         parts += ["TF-IDF alone, seconds:", table(["", "fit and transform train", "transform test", "features"], rows)]
-    parts.append("\n".join(_what_ran(found) for found in result["contestants"].values()))
     return parts
 
 
-def _count_runs(contestants: dict[str, Any]) -> str:
-    n = len({found["facts"]["commit"] for found in contestants.values()})
-    return "All in one run" if n == 1 else f"In {n} runs, whose commits are told below"
-
-
-def _time_cells(found: dict[str, Any], n_documents: int) -> list[str]:
+def _time_cells(name: str, who: str, found: dict[str, Any], n_documents: int) -> list[str]:
     train, predict, single = found["train"], found["predict"], found["single"]
     every = ", ".join(f"{seconds:.1f}" for seconds in train["all_seconds"])
     return [
-        found["title"],
+        source(found["title"], f"{NAME}/{name}#{who}"),
         f"{train['seconds']:.1f} ({every})",
         f"{train['peak_rss_mb']:,.0f}",
         f"{train['model_mb']:.1f}",
@@ -191,19 +189,6 @@ def _profile(found: dict[str, Any]) -> str:
     return f"Where the training time of {found['title']} goes: {told}, all else {rest:.2f} s."
 
 
-def _score_cells(found: dict[str, Any]) -> list[str]:
-    return [found["title"], *(f"{found['metrics'][key]:.2f}" for key in SCORES)]
-
-
-def _difference_table(scored: list[dict[str, Any]]) -> str:
-    first, *others = scored
-    keys = list(first["differences"])
-    return table(
-        [f"{first['title']} −", *(found["title"] for found in others)],
-        [[SCORES.get(key, key), *(difference(found["differences"][key]) for found in others)] for key in keys],
-    )
-
-
 def _vectoriser_cells(found: dict[str, Any]) -> list[str]:
     if "error" in found:
         return [f"{found['title']} failed: {found['error']}", "–", "–", "–"]
@@ -213,19 +198,6 @@ def _vectoriser_cells(found: dict[str, Any]) -> list[str]:
         f"{found['transform']:.2f}",
         f"{found['features']:,}",
     ]
-
-
-def _what_ran(found: dict[str, Any]) -> str:
-    line = f"- {found['title']}: {code(found['facts'])}; {hardware(found['facts'])}; "
-    line += f"{flat(found['settings'])}; all else its defaults." if found["settings"] else "its defaults."
-    phases = [(phase, found[phase]["machine"]) for phase in ("train", "predict", "single") if phase in found]
-    if phases:
-        told = ", ".join(
-            f"{phase} {'unknown' if quiet['others_cores'] is None else format(quiet['others_cores'], '.2f')}"
-            for phase, quiet in phases
-        )
-        line += f" Cores that others took: {told}."
-    return " ".join([line, *(f"Note: {note}." for note in found["notes"])])
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.framework import Benchmark, Found, Limits, Measured, add_options, limits_of
-from benchmarks.framework.machine import facts
 from benchmarks.framework.results import read_results
+from benchmarks.framework.sources import method_roots
 from benchmarks.models import title
 from benchmarks.rankings import write_ranking
 from benchmarks.sets import SETS, about, locate, work_folder
@@ -47,7 +47,7 @@ def measure(job: Found, limits: Limits) -> Found:
     model = Path(job["model"])
     print(f"training; its log: {log_of(model)}", file=sys.stderr, flush=True)
     train = {
-        "facts": facts(job["threads"], job["seed"], _packages(job["method"])),
+        "facts": BENCHMARK.facts(job["threads"], job["seed"], method_roots(job["method"]), _packages(job["method"])),
         **BENCHMARK.run("train", job, limits),
     }
     record = model.with_name(f"{model.name}.json")
@@ -67,6 +67,7 @@ def measure(job: Found, limits: Limits) -> Found:
         "sessions": train["sessions"],
         "seconds": {"train": train["seconds"], "rank": rank["seconds"]},
         "documents_per_second": rank["documents_per_second"],
+        "one_ms": rank["one_ms"],
         "peak_rss_mb": {"train": train["most_rss_mb"], "rank": rank["most_rss_mb"]},
         "model_mb": train["model_mb"],
         "machine": {"train": train["machine"], "rank": rank["machine"]},  # of the last session

@@ -14,6 +14,7 @@ import numpy as np
 
 from benchmarks import linear
 from benchmarks.framework import Clock, Found, folder_mb, peak_rss_mb
+from benchmarks.latency import time_singly
 from benchmarks.models import curve_of, describe_encoder, describe_version, public_settings
 from benchmarks.rankings import WIDTH
 from benchmarks.scoring import Truth
@@ -75,10 +76,12 @@ def rank(job: Found) -> Found:
     with Clock() as every:
         ranking, stages = api.rank_in_stages(model, corpus, WIDTH, "known")
     memory = peak_rss_mb()
+    one = time_singly(model, corpus)
     _keep(job, "test", ranking)
     found: Found = {
         "seconds": {"read": read.seconds, "load": load.seconds, "first": first.seconds, "rank": every.seconds},
         "documents_per_second": len(corpus) / every.seconds,
+        "one_ms": one,
         "most_rss_mb": memory,
         "data": {"test": corpus.fingerprint(), "test_documents": len(corpus)},
         "reports": Truth.of_model(model, corpus).reports(ranking),

@@ -101,8 +101,9 @@ def test_a_study_runs_once_and_fills_its_table(home: Path, capsys: pytest.Captur
     assert linear["metrics"]["P@1"] > 50
     assert linear["curve"] == []
     page = "\n".join(table.tables_of(study))
-    assert f"| theirs (`linear`) | 1 | {linear['metrics']['P@1']:.2f} | – |" in page
-    assert "undecided" in page
+    run = "[0](result:ablations/paper/linear-0)"
+    assert f"| theirs (`linear`) | {run} | {linear['metrics']['P@1']:.2f} |" in page
+    assert "**Undecided**: 1 of 3 seeds." in page
     capsys.readouterr()
     assert schedule.fill(study, folder, study.choose(None), [0], LIMITS, threads=1) == []
     assert capsys.readouterr().out == "light-0: done before\nlinear-0: done before\n"
@@ -201,10 +202,10 @@ def test_documents_are_fixed_and_dev_is_never_trained_on(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("ours", "difference", "told"),
     [
-        ([51.0, 52.0], 1.5, "+1.50 undecided"),
-        ([51.0, 51.2, 51.1], 1.1, "+1.10 ± 0.25"),  # t of 2 degrees is 4.303: 4.303 · 0.1 / √3
-        ([51.0, 49.0, 50.3], 0.1, "+0.10 ± 2.52 undecided"),
-        ([51.0, 51.0, 51.0], 1.0, "+1.00 ± 0.00"),
+        ([51.0, 52.0], 1.5, "+1.50"),
+        ([51.0, 51.2, 51.1], 1.1, "**+1.10 ± 0.25**"),  # t of 2 degrees is 4.303: 4.303 · 0.1 / √3
+        ([51.0, 49.0, 50.3], 0.1, "+0.10 ± 2.52"),
+        ([51.0, 51.0, 51.0], 1.0, "**+1.00 ± 0.00**"),
     ],
 )
 def test_what_three_seeds_decide(home: Path, ours: list[float], difference: float, told: str) -> None:
@@ -216,9 +217,11 @@ def test_what_three_seeds_decide(home: Path, ours: list[float], difference: floa
     _write(study, "linear", 7, 99.0)  # of a seed that the other arm lacks
     page = "\n".join(table.tables_of(study))
     assert f"| `light` − `linear` | {len(ours)} | {told} |" in page
-    assert "| +4.50 |" in page  # the paper's own difference
+    assert "| – paper, Table 9, row 1 |  | +4.50 |" in page  # the paper's own difference
     assert "LightXML on a tiny BERT, 60 documents of tiny." in page
-    assert f"| theirs (`linear`) | {len(ours) + 1} |" in page
+    assert page.count("(result:ablations/paper/linear-") == len(ours) + 1
+    verdict = table.verdicts_of(study)[0].word
+    assert verdict == ("confirmed" if told.startswith("**") else "undecided")
 
 
 def test_relative_improvements_stand_beside_the_papers(home: Path) -> None:
@@ -231,7 +234,7 @@ def test_relative_improvements_stand_beside_the_papers(home: Path) -> None:
         _write(study, "linear", seed, theirs)
     page = "\n".join(table.tables_of(study))
     half = 4.302653 * 5.033223 / math.sqrt(3)  # 10, 14 and 20 %: their standard deviation, and Student's t
-    assert f"| `light` over `linear` | 3 | +14.67 ± {half:.2f} |" in page
+    assert f"| `light` over `linear` | 3 | **+14.67 ± {half:.2f}** |" in page
     assert "| paper, Table 4, ours |  | +4.78 |" in page
     assert "improvement in percent" not in "\n".join(table.tables_of(build_study()))
 
@@ -244,9 +247,37 @@ def test_arms_that_the_paper_prints_nothing_of(home: Path) -> None:
     for arm in ("light", "linear"):
         _write(study, arm, 0, 50.0)
     page = "\n".join(table.tables_of(study))
-    assert "| ours (`light`) | 1 | 50.00 | 80.00 |" in page
-    assert "| theirs (`linear`) | 1 | 50.00 | – |" in page
-    assert "| `light` − `linear` | 1 | +0.00 undecided | – |" in page
+    rows = [row for row in page.splitlines() if row.startswith("| ")]
+    assert rows[2:] == [
+        "| ours (`light`) | [0](result:ablations/paper/light-0) | 50.00 |",
+        "| – paper, Table 9, row 1 |  | 80.00 |",
+        "| theirs (`linear`) | [0](result:ablations/paper/linear-0) | 50.00 |",
+        "| `light` − `linear` | 1 | +0.00 |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("scores", "order", "word"),
+    [
+        ({"light": (60, 61, 62), "linear": (50, 51, 52)}, (), "confirmed"),
+        ({"light": (50, 51, 52), "linear": (60, 61, 62)}, (), "not confirmed"),
+        ({"light": (50, 51, 52), "linear": (60, 61, 62)}, ("linear", "light"), "confirmed"),
+        ({"light": (50, 61, 52), "linear": (51, 51, 51)}, (), "undecided"),
+        ({"light": (60, 61), "linear": (50, 51)}, (), "undecided"),
+    ],
+)
+def test_a_claim_is_judged_by_the_differences_of_its_arms(
+    home: Path, scores: dict[str, tuple[int, ...]], order: tuple[str, ...], word: str
+) -> None:
+    study = build_study()
+    (claim,) = study.claims
+    study = replace(study, claims=(replace(claim, by="P@5", order=order), replace(claim, by=None)))
+    for arm, seeds in scores.items():
+        for seed, score in enumerate(seeds):
+            _write(study, arm, seed, score)
+    judged, open_one = table.verdicts_of(study)
+    assert (judged.word, open_one.word) == (word, None)
+    assert ("2 of 3 seeds" in judged.why) is (len(scores["light"]) < 3)
 
 
 def test_how_much_experts_differ_is_told(home: Path) -> None:
@@ -329,7 +360,8 @@ def test_studies_hold_together(paper: str) -> None:
         for published in claim.published:
             assert published.figures
             assert set(published.figures) <= set(claim.arms)
-            assert table._printed(published, claim)
+            printed = {figure for found in published.figures.values() for figure in found}
+            assert printed & set(claim.figures)
 
 
 def test_unknown_names_suggest_the_nearest() -> None:

@@ -60,9 +60,9 @@ def test_the_page_of_cold_labels() -> None:
         "with_minus_without": dict.fromkeys(("all", "known", "known_alone"), difference),
     }
     page = "\n".join(cold.BENCHMARK.describe({"tate": {"facts": FACTS, "as-is": split, "cold": split}}))
-    assert "tate, 4 labels taken out of training, truth all:" in page
+    assert "### tate, 4 labels taken out of training" in page
     assert "| linear | 12.50 |" in page
-    assert "P@5 over known alone +2.00 [1.00, 3.00]" in page
+    assert "| known alone | – | **+2.00 [+1.00, +3.00]** |" in page
 
 
 def test_a_made_up_vocabulary_is_matched() -> None:

@@ -22,7 +22,9 @@ from benchmarks.framework import (
     process,
     results,
 )
-from benchmarks.framework.markdown import busiest, gib, table
+from benchmarks.framework.machine import facts, note_command
+from benchmarks.framework.markdown import disturbed, gib, table
+from benchmarks.framework.sources import record_sources
 from xmtc.core.errors import ConfigError
 
 
@@ -96,8 +98,22 @@ def test_phases_run_by_their_names_with_the_facts_of_the_machine(monkeypatch: py
     assert benchmark.run_all({"threads": 1}, Limits(1, 0)) == {"one": {"phase": "one"}, "two": {"phase": "two"}}
     replace(benchmark, module="elsewhere").run("two", {"threads": 2}, Limits(1, 0))
     assert asked == [("benchmarks.small", "one", 1), ("benchmarks.small", "two", 1), ("elsewhere", "two", 2)]
-    facts = benchmark.facts(2, 7)
-    assert (facts["threads"], facts["seed"], set(facts["packages"])) == (2, 7, {"numpy"})
+    noted = replace(benchmark, measures=("xmtc.core.errors",)).facts(2, 7)
+    assert (noted["threads"], noted["seed"], set(noted["packages"])) == (2, 7, {"numpy"})
+    assert noted["sources"] == record_sources(["xmtc.core.errors"])
+
+
+def test_facts_have_the_command_without_folders_of_this_machine(home: Path) -> None:
+    found = []
+
+    def measure(options: argparse.Namespace) -> Measured:
+        found.append(replace(SMALL, measures=("xmtc.core.errors",)).facts(1))
+        yield from ()
+
+    replace(SMALL, measure=measure, summary=str).main(["2", "--timeout", "5"])
+    assert found[0]["command"] == "python -m benchmarks.small 2 --timeout 5"
+    note_command("benchmarks.small", ["/home/me/recipe.toml", "--data", "/home/me/data", "--work=/home/me", "-k", "2"])
+    assert facts(1, 0)["command"] == "python -m benchmarks.small recipe.toml -k 2"
 
 
 def test_results_are_read_by_their_places() -> None:
@@ -114,5 +130,6 @@ def test_clocks_and_pieces_of_a_section() -> None:
     assert clock.cpu > 0
     assert clock.seconds > 0
     phases = [{"machine": {"others_cores": others}} for others in (0.25, None, 0.5)]
-    assert (busiest(phases), busiest([])) == (0.5, 0.0)
+    assert "up to 0.5 cores" in disturbed(phases)
+    assert disturbed(phases[:2]) == disturbed([]) == ""
     assert gib(1073.741824) == "1.00"

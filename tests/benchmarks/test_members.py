@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch", reason="benchmarks.train tells the version of torch")
 
-from benchmarks import members, tables, train
+from benchmarks import members, train
 from benchmarks.framework import process, results
 from benchmarks.framework.markdown import SCORES
 from benchmarks.models import some_members
@@ -39,8 +39,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XMTC_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(results, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(process, "run", run_here)
-    monkeypatch.setattr(tables, "PAGE", tmp_path / "RESULTS.md")
-    monkeypatch.setattr(tables, "SCALING", tmp_path / "SCALING.md")
     write_native(tmp_path / "data" / "tiny", {"train": 200, "test": 60})
     (tmp_path / "four.toml").write_text(RECIPE)
     options = ["--set-name", "tiny", "--data", str(tmp_path / "data"), "--patience", "0", "--threads", "1"]
@@ -70,7 +68,7 @@ def test_members_alone_and_by_kinds_are_what_models_of_them_give(
     for kind, differences in found["differences"].items():
         gain = found["kinds"]["all"]["P@1"] - found["kinds"][kind]["P@1"]
         assert differences["P@1"]["difference"] == pytest.approx(gain, abs=1e-3)
-    assert f"#### Members of `{RUN}`" in tables.render()
+    assert f"### Members of {RUN}" in members.describe_set("tiny")
     assert members.stale("tiny") == []
 
     path = home / "results" / "train" / "tiny" / f"{RUN}.json"

@@ -27,7 +27,7 @@ def test_all_phases_become_a_page(took: float, tmp_path: Path, monkeypatch: pyte
         found = update.PHASES[phase](job)
         if "seconds" in found:
             found["seconds"]["cpu"] = found["seconds"]["wall"] = took if phase == "labels" else 1.0
-        return {**found, "machine": {"others_cores": 0.25}}
+        return {**found, "machine": {"others_cores": 0.5}}
 
     monkeypatch.setattr(process, "run", run)
     job = {"share": 0.25, "threads": 1, "seed": 0}
@@ -47,7 +47,7 @@ def test_all_phases_become_a_page(took: float, tmp_path: Path, monkeypatch: pyte
     assert "3 of the labels (25 %, at random) are held back" in page
     assert f"| {took:.2f} | {100 * took:.1f} % |" in page
     assert ("does not meet" in page) is (took > 0.1)
-    assert "others took up to 0.25 cores" in page
+    assert "took up to 0.5 cores" in page
 
 
 def test_scores_are_of_new_labels_and_of_all() -> None:

@@ -79,9 +79,9 @@ def test_cases_and_folders_become_a_page(
     assert bert["holds"] is (bert["ms"]["ranking"]["p50"] <= xbert_latency.LIMIT_MS)
     assert (bert["documents"], bert["labels"], bert["clusters"]) == (8, 12, 4)
     page = "\n".join(xbert_latency.BENCHMARK.section())
-    assert "| X-BERT (2 by pifa) on a linear matcher (`linear`) |" in page
-    assert "| X-BERT on a linear matcher (`linear, first member`) |" in page
-    assert "| X-BERT on tiny-bert, 2 layers, 16 tokens, 1 epoch (`bert`) |" in page
+    assert "- `linear`: X-BERT (2 by pifa) on a linear matcher;" in page
+    assert "- `linear, first member`: X-BERT on a linear matcher;" in page
+    assert "- `bert`: X-BERT on tiny-bert, 2 layers, 16 tokens, 1 epoch;" in page
     assert "| – | – |" in page  # a linear matcher has neither tokens nor an encoder
     capsys.readouterr()
     assert xbert_latency.BENCHMARK.main(["linaer", *given]) == 2
