@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from xmtc.app.cli.commands import app
+from xmtc.app.cli.listings import fill
 
 _HEAD = """# Command line
 
@@ -24,7 +25,7 @@ def page() -> str:
     parts = [_HEAD]
     for path, command in _commands(typer.main.get_command(app), "xmtc"):
         parts.append(f"## {path}\n")
-        parts.append(f"{_markdown(command.help or '')}\n")
+        parts.append(f"{_markdown(fill(command.help) or '')}\n")
         example = (command.epilog or "").partition("\n")[0].removeprefix("Example: ")
         if example:
             parts.append(f"```text\n{example}\n```\n")
@@ -63,9 +64,10 @@ def _row(parameter: Any) -> str:
         name += f" `{named}`" if named and not flag else ""
     default = parameter.default
     shown = "required" if parameter.required else ""
-    if not parameter.required and not callable(default) and default not in (None, False, (), []):
+    absent = default is None or default is False or callable(default) or default in ((), [])
+    if not parameter.required and not absent:
         shown = f"`{default}`"
-    help_text = " ".join((getattr(parameter, "help", "") or "").split())
+    help_text = " ".join((fill(getattr(parameter, "help", "")) or "").split())
     return "| " + " | ".join(_markdown(cell).replace("|", "\\|") for cell in (name, help_text, shown)) + " |"
 
 

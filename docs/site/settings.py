@@ -40,7 +40,7 @@ def _table(config: type[BaseModel]) -> str:
     lines = ["| Setting | Type | Default | Meaning |", "|---|---|---|---|"]
     for path, field in fields(config):
         searched = " **·**" if any(isinstance(mark, Tunable) for mark in field.metadata) else ""
-        meaning = (field.description or "").strip()
+        meaning = (field.description or "").strip().replace("<", "&lt;")
         meaning = meaning[:1].upper() + meaning[1:]
         cells = (f"`{path}`{searched}", f"{_type(field.annotation)}{_limits(field)}", _default(field), meaning)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")

@@ -101,14 +101,27 @@ def train(
 ) -> Model:
     """Train a model, save it to `out` if given, and return it.
 
-    method: one of METHODS ("linear" if neither it nor a recipe is given). config: nested settings of the method, over
-    the recipe's. recipe: a name such as "linear/one-tree", or the path of a TOML file; it names its method. preset:
-    "fast", "balanced" or "best", which choose methods and settings themselves, within time_limit seconds. language: of
-    the texts, such as "de" or "German"; TF-IDF then counts stems of words, unless `config` has another analyzer. dev:
-    documents to stop early or choose by, for methods that do. resume: continue an interrupted run, or return the
-    finished model of the same settings, data and seed. engine: "processes" or "ray" trains in tasks, on this machine or
-    on the Ray cluster at `address`, for methods that can (linear); it needs `out`, a folder that all nodes see. The
-    model is the same, byte for byte.
+    - `corpus`: labelled documents, from `read_corpus` or `Corpus.from_lists`.
+    - `method`: "linear" (the default), "knn", "match", "lightxml", "aplc", "mexml", "xbert" or "treader".
+    - `config`: nested settings of the method; they win over the recipe's.
+    - `recipe`: a name such as "linear/fast", or the path of a TOML file; it names its method.
+    - `preset`: "fast", "balanced" or "best" chooses methods and settings itself, within `time_limit` seconds.
+    - `language`: of the texts, such as "de" or "German". TF-IDF then counts stems, unless `config` chooses otherwise.
+    - `dev`: documents to stop early or to choose by, for methods that do.
+    - `out`: the model folder to write; `overwrite` replaces one that exists.
+    - `seed`: the same documents, settings and seed give the same bytes.
+    - `resume`: continue an interrupted run, or return the finished model of the same settings, data and seed.
+    - `engine`: "processes" or "ray" trains in tasks, on this machine or on the Ray cluster at `address`, for methods
+      that can (linear). Ray needs `out`, a folder that all nodes see. The model is the same, byte for byte.
+    - `progress`: receives stages and steps; silent by default.
+
+    >>> import xmtc
+    >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
+    >>> tags = [["sugar"], ["fishery"], ["sugar"], ["fishery"]] * 10
+    >>> corpus = xmtc.Corpus.from_lists(texts, tags)
+    >>> model = xmtc.train(corpus, config={"tree": {"trees": 1}})
+    >>> model.rank(["a quota for fish"], k=1).named()
+    [[('fishery', ...)]]
     """
     if preset is not None or time_limit is not None:
         by_hand = {"method": method, "recipe": recipe, "config": config or None, "engine": engine, "address": address}
@@ -336,7 +349,19 @@ def _check_distributed(name: str, engine: str, address: str | None, out: str | P
 
 
 def load(folder: str | Path) -> Model:
-    """Load a model from its folder, or "hf:owner/name" from the hub; a cut, altered or newer one is refused."""
+    """Load a model from its folder, or from the hub as "hf:owner/name" or "hf:owner/name@revision".
+
+    Every file is checked against its size and sha256. A model that is incomplete, altered or of a newer format raises
+    `XmtcError` in one line. Nothing in a folder is run.
+
+    >>> import xmtc
+    >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
+    >>> tags = [["sugar"], ["fishery"], ["sugar"], ["fishery"]] * 10
+    >>> corpus = xmtc.Corpus.from_lists(texts, tags)
+    >>> model = xmtc.train(corpus, out="tagger", overwrite=True)
+    >>> xmtc.load("tagger").labels.names[:2]
+    ('fishery', 'sugar')
+    """
     if str(folder).startswith("hf:") and not Path(folder).exists():
         from xmtc.sharing import fetch_model
 
@@ -389,12 +414,24 @@ def evaluate(
     intervals: bool = True,
     progress: Progress = SILENT,
 ) -> metrics.Report:
-    """Rank a corpus and compare with its labels, joined by label id.
+    """Rank a corpus, compare with its labels, and return a report; labels are joined by their ids.
 
-    truth: "all" keeps labels that training never saw in the truth, where they cost recall; "known" drops them and the
-    documents left without labels, for comparison with published tables. propensity: A and B of PSP@k; the model's
-    own by default (0.55 and 1.5 unless its recipe says otherwise). ranking: what `rank_corpus` gave for this corpus,
-    five labels deep or more, where it is known already.
+    - `truth`: "all" keeps labels that training never saw in the truth, where they cost recall. "known" drops them and
+      documents left without labels, for comparison with published tables.
+    - `propensity`: A and B of PSP@k; the model's own by default (0.55 and 1.5 unless its recipe has others).
+    - `ranking`: what `rank_corpus` returned for this corpus, five labels deep or more, if you have it already.
+    - `intervals`: bootstrap 95 % intervals; without them it is faster.
+
+    A report is a mapping of names such as "P@1", "nDCG@5", "PSP@5" or "macro-F@5/few" to percentages.
+
+    >>> import xmtc
+    >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
+    >>> tags = [["sugar"], ["fishery"], ["sugar"], ["fishery"]] * 10
+    >>> corpus = xmtc.Corpus.from_lists(texts, tags)
+    >>> test = xmtc.Corpus.from_lists(["fish harvest", "more sugar"], [["fishery"], ["sugar"]])
+    >>> report = xmtc.evaluate(xmtc.train(corpus), test)
+    >>> report["P@1"]
+    100.0
     """
     from xmtc.core import metrics
     from xmtc.core.suspicions import check_evaluation
@@ -430,9 +467,21 @@ def compare(
     """Compare named models on one corpus with the first of them, by a paired bootstrap over documents.
 
     Frequency bins, propensities and, with truth "known", the labels that count come from the first model's training
-    data for all models: models trained on other documents are judged by the same labels. A ranking that `save_ranking`
-    stored may stand for its model. all_pairs: also compare every model with each one before it. rankings: what
-    `rank_corpus` gave for this corpus, by model, five labels deep or more, where they are known already.
+    data, for all models: models that were trained on other documents are judged by the same labels.
+
+    - `models`: name → model. A ranking from `load_ranking` may replace its model.
+    - `truth`, `propensity`: as for `evaluate`.
+    - `all_pairs`: also compare every model with each one before it.
+    - `rankings`: name → what `rank_corpus` returned for this corpus, five labels deep or more, if you have them.
+
+    >>> import xmtc
+    >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
+    >>> tags = [["sugar"], ["fishery"], ["sugar"], ["fishery"]] * 10
+    >>> corpus = xmtc.Corpus.from_lists(texts, tags)
+    >>> models = {"linear": xmtc.train(corpus), "knn": xmtc.train(corpus, "knn")}
+    >>> test = xmtc.Corpus.from_lists(["cod and fish", "sugar beet"], [["fishery"], ["sugar"]])
+    >>> xmtc.compare(models, test).values["knn"]["P@1"]
+    100.0
     """
     from xmtc.core import metrics
     from xmtc.core.saved_ranking import SavedRanking
@@ -471,9 +520,20 @@ def compare(
 def save_ranking(
     file: str | Path, model: Model, corpus: Corpus, ranking: Ranking, *, name: str = "", data: str = ""
 ) -> None:
-    """Save what `rank_corpus` gave for a model and a corpus, to be compared later without the model.
+    """Save what `rank_corpus` returned for a model and a corpus, to compare it later without the model.
 
-    name, data: what to call the model and the corpus; shown where the ranking does not fit.
+    - `file`: the file to write.
+    - `name`, `data`: what to call the model and the corpus; errors show them if the ranking does not fit.
+
+    >>> import xmtc
+    >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
+    >>> tags = [["sugar"], ["fishery"], ["sugar"], ["fishery"]] * 10
+    >>> corpus = xmtc.Corpus.from_lists(texts, tags)
+    >>> from xmtc.api import rank_corpus
+    >>> model = xmtc.train(corpus)
+    >>> xmtc.save_ranking("linear.ranking", model, corpus, rank_corpus(model, corpus, 5), name="linear")
+    >>> len(xmtc.load_ranking("linear.ranking").ranking)
+    40
     """
     from xmtc.core.saved_ranking import SavedRanking, digest_documents
 
@@ -492,7 +552,7 @@ def save_ranking(
 
 
 def load_ranking(file: str | Path) -> SavedRanking:
-    """Load a ranking that `save_ranking` stored, for `compare`; a cut or foreign file is refused."""
+    """Load a ranking that `save_ranking` stored, for `compare`; an incomplete or foreign file raises `XmtcError`."""
     from xmtc.core.saved_ranking import SavedRanking
 
     return SavedRanking.load(file)
@@ -514,16 +574,24 @@ def ensemble(
 ) -> Model:
     """Join models into one that ranks by all of them; save it to `out` if given.
 
-    rule: "mean", "rank", "sigmoid", "softmax" or "round-robin" combine scores or places; "learned" teaches boosted
-    trees on the labelled documents `dev`, and the model comes calibrated. dev: documents that no model was trained on,
-    or the training corpus: then cheap members (linear) are trained again in folds, and of the others the part serves
-    that they held out. tail, from 0 to 1: how much more a rare label counts in teaching. 0.3 raises
-    PSP@k and costs P@k next to nothing; 0.6 raises it further and costs up to half a point of P@1. Scores then order
-    labels by their worth; probabilities stay calibrated.
+    - `rule`: "mean", "rank", "sigmoid", "softmax" or "round-robin" combine scores or places. "learned" teaches boosted
+      trees on the labelled documents `dev`; the model comes calibrated. "cascade" ranks every document by the first of
+      two models and takes the second, expensive model's ranking of those documents that gain most.
+    - `weights`: one number for each model, for rules that have no `dev`.
+    - `dev`: documents that no model was trained on, or the training corpus. In that case cheap members (linear, knn,
+      match) are trained again in folds; of other members, the part that they held out is used.
+    - `tail`, from 0 to 1: how much more a rare label counts in teaching. 0.3 raises PSP@k and costs next to no P@k; 0.6
+      raises it further and costs up to half a point of P@1. Probabilities stay calibrated.
+    - `share`: share of documents for the second model of a cascade, 0.2 by default. `budget`: mean seconds per
+      document, from which the share follows by latencies measured now.
 
-    rule "cascade": the first of two models ranks every document; of `share` of them (0.2 by default), those that
-    `dev` says gain most, the second, expensive model's ranking is taken. budget: seconds per document, on average, from
-    which the share follows, by latencies that are measured now.
+    >>> import xmtc
+    >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
+    >>> tags = [["sugar"], ["fishery"], ["sugar"], ["fishery"]] * 10
+    >>> corpus = xmtc.Corpus.from_lists(texts, tags)
+    >>> both = xmtc.ensemble([xmtc.train(corpus), xmtc.train(corpus, "knn")], "rank")
+    >>> both.rank(["beet sugar"], k=1).named()[0][0][0]
+    'sugar'
     """
     from xmtc.core.ensemble import CASCADE, LEARNED
     from xmtc.core.suspicions import check_members
@@ -568,14 +636,25 @@ def update(
 ) -> Model:
     """Add documents and labels to a linear, knn or match model and retire labels, without training all of it again.
 
-    corpus: all documents, old and new; or only the new ones, with `base` the documents of the model's training. Without
-    these, new documents teach a linear model new labels, but not known ones; a knn model holds them itself. retire: ids
-    or names of labels never to be ranked again. budget: the share of a full training's work that may go into a linear
-    model, new labels first; 1 refits all that changed. The given model stays as it was; a calibration does not carry
-    over.
+    - `corpus`: all documents, old and new; or only the new ones, with `base` the documents of the model's training.
+      Without `base`, new documents teach a linear model new labels, but not known ones; a knn model has its documents.
+    - `labels`: concepts of a vocabulary that need no documents. Models of method match, knn models with
+      `neighbours.labels`, and ensembles with such members suggest them by their names. A calibration is kept.
+    - `retire`: ids or names of labels never to be ranked again.
+    - `budget`: the share of a full training's work that may go into a linear model, new labels first; 1 refits all that
+      changed.
 
-    labels: concepts of a vocabulary that need no documents: models of method match, knn models with
-    `neighbours.labels`, and ensembles with such members suggest them at once, by their names. A calibration stays.
+    The given model stays as it is. A calibration is not carried over to a model with new documents.
+
+    >>> import xmtc
+    >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
+    >>> tags = [["sugar"], ["fishery"], ["sugar"], ["fishery"]] * 10
+    >>> corpus = xmtc.Corpus.from_lists(texts, tags)
+    >>> model = xmtc.train(corpus, "knn")
+    >>> new = xmtc.Corpus.from_lists(["wine and grapes", "table wine"], [["wine"], ["wine"]], ids=["n1", "n2"])
+    >>> newer = xmtc.update(model, new, retire=["sugar"])
+    >>> sorted(newer.labels.names[: newer.labels.n_labels])
+    ['fishery', 'wine']
     """
     if labels is not None:
         labels = _check_labels(labels)
@@ -663,9 +742,12 @@ def export(
 ) -> Model:
     """Write a neural model as one that ranks without torch, by ONNX Runtime; return the exported model.
 
-    The new folder is a model like any other: it loads, ranks, serves, is calibrated and joins ensembles. int8: store
-    weights in 8 bits, which takes a quarter of the space and ranks about twice as fast; scores change a little. A
-    calibration carries over, but not with int8, since scores are others.
+    The new folder is a model like any other: it loads, ranks, is served, calibrated and joined. Needs extra `export`.
+
+    - `to`: "onnx".
+    - `int8`: store weights in 8 bits, which takes a quarter of the space and ranks about twice as fast. Scores change a
+      little, so a calibration is not carried over.
+    - `out`: the folder to write; `overwrite` replaces one that exists.
     """
     from xmtc.core.calibration import add_calibration, calibration_of, uncalibrated
     from xmtc.core.exportable import Exportable
@@ -729,12 +811,20 @@ def calibrate(
     out: str | Path | None = None,
     progress: Progress = SILENT,
 ) -> CalibratedModel:
-    """Learn from labelled documents what the model's scores are worth; return the model with probabilities.
+    """Learn from labelled documents how often a score is right; return the model with probabilities.
 
-    corpus: documents that the model was not trained on. Given the training corpus itself, a part of it serves: what
-    training held out, or, where it held out nothing, a part that a copy of the model is trained without; the copy's
-    scores then stand for the model's. method: "isotonic" or "platt". out: the model's own folder, which the
-    calibration is added to, or a new one.
+    - `corpus`: documents that the model was not trained on. Given the training corpus itself, a part of it is used:
+      what training held out, or, if it held out nothing, a part that a copy of the model is trained without.
+    - `method`: "isotonic", or "platt" for few documents.
+    - `out`: the model's own folder, which the calibration is added to, or a new one.
+
+    >>> import xmtc
+    >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
+    >>> tags = [["sugar"], ["fishery"], ["sugar"], ["fishery"]] * 10
+    >>> corpus = xmtc.Corpus.from_lists(texts, tags)
+    >>> model = xmtc.calibrate(xmtc.train(corpus), corpus, "platt")
+    >>> model.rank(["fish"], k=1).probabilities.shape
+    (1, 1)
     """
     if not isinstance(corpus, Corpus):
         raise DataError(f"calibrate takes a Corpus, as read_corpus gives it; got {type(corpus).__name__}")
@@ -780,8 +870,10 @@ def compile_kernels() -> bool:
 def find_threshold(model: Model, target: str, k: int | None = None) -> Threshold:
     """Return the probability from which labels reach a target on the documents of calibration, at most k per document.
 
-    target: "precision=0.9" (of all labels given), "recall=0.8" (of all true labels) or "f1" (the best there is). k: as
-    many as the calibration looked at, by default. Raises for a model that is not calibrated.
+    - `target`: "precision=0.9" (of all labels given), "recall=0.8" (of all true labels) or "f1" (the best there is).
+    - `k`: as many as the calibration looked at, by default.
+
+    Raises `XmtcError` for a model that is not calibrated, or a target that cannot be reached.
     """
     from xmtc.core import calibration
 
