@@ -47,7 +47,7 @@ class TrainConfig(NamesConfig):
     """How a network is trained."""
 
     epochs: int = Field(3, ge=1, description="passes over the training documents, at most")
-    batch_size: int = Field(32, ge=1, description="documents a step, over all processes")
+    batch_size: int = Field(32, ge=1, description="documents per step, over all processes")
     accumulate: int = Field(1, ge=1, description="parts that a batch is worked through in, to save memory")
     schedule: Schedule = Field("linear", description="how learning rates change after the warm-up")
     warmup: float = Field(0.0, ge=0, lt=1, description="share of the steps in which the rates rise from 0")

@@ -64,7 +64,7 @@ class AplcTrainConfig(TrainConfig):
     """The paper's (Table 3)."""
 
     epochs: int = Field(8, ge=1, description=TrainConfig.model_fields["epochs"].description)
-    batch_size: int = Field(12, ge=1, description="documents a step, over all processes")
+    batch_size: int = Field(12, ge=1, description="documents per step, over all processes")
     schedule: Schedule = Field("slanted", description=TrainConfig.model_fields["schedule"].description)
 
 
