@@ -4,11 +4,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help demo test lint format bench fuzz release clean
+.PHONY: help demo test docs lint format bench fuzz release clean
 
 help:
 	@echo "make demo    train, compare, explain and report on built-in data, offline: minutes"
 	@echo "make test    lint, then all tests but the slow ones"
+	@echo "make docs    build the documentation site into build/site"
 	@echo "make lint    ruff and mypy"
 	@echo "make format  rewrite the sources as ruff wants them"
 	@echo "make fuzz    attack data files, model folders and the server with thousands of harmed inputs: an hour or so"
@@ -23,6 +24,19 @@ demo: $(INSTALLED)
 # Two processes, each on one core: most tests are too small to use more, and threads of both would be in each other's way.
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2
+
+# The site's own tools are in .venv-docs: the packages of .venv are the data of the demo. Pages are generated with .venv,
+# which has every method; the built site must load nothing from another host.
+docs: $(INSTALLED) .venv-docs/.installed
+	$(BIN)/python -m docs.site build/pages
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
+	$(BIN)/python -m docs.site.hosts build/site
+	@echo "the site is in build/site: open build/site/index.html"
+
+.venv-docs/.installed: docs/requirements.txt
+	@"$(PYTHON)" -m venv .venv-docs
+	@.venv-docs/bin/python -m pip install -qq --disable-pip-version-check -r docs/requirements.txt
+	@touch $@
 
 # Prints a JSON summary each; a crash, a hang or a traceback is an error. SEED=n draws other cases.
 SEED ?= 0
@@ -51,7 +65,7 @@ release: $(INSTALLED)
 	$(BIN)/python -m scripts.release
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-docs build .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
 
 # One .venv for all targets: the demo reads the docstrings of the packages in it, so it must hold the same everywhere.

@@ -105,17 +105,30 @@ def train(
 ) -> Model:
     """Train a model, save it to `out` if given, and return it.
 
-    method: one of METHODS ("linear" if neither it nor a recipe is given). config: nested settings of the method, over
-    the recipe's. recipe: a name such as "linear/one-tree", or the path of a TOML file; it names its method. preset:
-    "fast", "balanced" or "best", which choose methods and settings themselves, within time_limit seconds. latency:
-    seconds that a preset's model may take to rank one document, on one thread of this machine; of several ensembles
-    and cascades, the best that is fast enough is chosen, or else the fastest. language: of
-    the texts, such as "de" or "German"; TF-IDF then counts stems of words, unless `config` has another analyzer. dev:
-    documents to stop early or choose by, for methods that do. resume: continue an interrupted run, or return the
-    finished model of the same settings, data and seed. engine: "processes" or "ray" trains on the cores of this machine
-    or on the Ray cluster at `address`: `linear` in tasks, with the same bytes; the members of a preset side by side;
-    networks, on Ray alone, in `workers` processes that share every batch, as torchrun does. It needs `out`, a folder
-    that all nodes see.
+    - `corpus`: labelled documents, from `read_corpus` or `Corpus.from_lists`.
+    - `method`: "linear" (the default), "knn", "match", "lightxml", "aplc", "mexml", "xbert" or "treader".
+    - `config`: nested settings of the method; they win over the recipe's.
+    - `recipe`: a name such as "linear/fast", or the path of a TOML file; it names its method.
+    - `preset`: "fast", "balanced" or "best" chooses methods and settings itself, within `time_limit` seconds.
+    - `latency`: seconds that the model of a preset may take for one document, on one thread of this machine. Of several
+      ensembles and cascades, the best that is fast enough is chosen, else the fastest.
+    - `language`: of the texts, such as "de" or "German". TF-IDF then counts stems, unless `config` chooses otherwise.
+    - `dev`: documents to stop early or to choose by, for methods that do.
+    - `out`: the model folder to write; `overwrite` replaces one that exists.
+    - `seed`: the same documents, settings and seed give the same bytes.
+    - `resume`: continue an interrupted run, or return the finished model of the same settings, data and seed.
+    - `engine`: "processes" or "ray" trains on the cores of this machine or on the Ray cluster at `address`: linear in
+      tasks, with the same bytes; the members of a preset side by side; networks, on Ray only, in `workers` processes
+      that share every batch, as torchrun does. It needs `out`, a folder that all nodes see.
+    - `progress`: receives stages and steps; silent by default.
+
+    >>> import xmtc
+    >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
+    >>> tags = [["sugar"], ["fishery"], ["sugar"], ["fishery"]] * 10
+    >>> corpus = xmtc.Corpus.from_lists(texts, tags)
+    >>> model = xmtc.train(corpus, config={"tree": {"trees": 1}})
+    >>> model.rank(["a quota for fish"], k=1).named()
+    [[('fishery', ...)]]
     """
     if preset is not None or time_limit is not None or latency is not None:
         by_hand = {"method": method, "recipe": recipe, "config": config or None, "workers": workers}
@@ -411,9 +424,18 @@ def _check_engine(
 
 
 def load(folder: str | Path) -> Model:
-    """Load a model from its folder, or from the Hugging Face hub by "hf:owner/name".
+    """Load a model from its folder, or from the hub as "hf:owner/name" or "hf:owner/name@revision".
 
-    Raises ModelError for a folder that is incomplete, damaged, or written by a newer version of xmtc.
+    Every file is checked against its size and sha256. A model that is incomplete, altered or of a newer format raises
+    `XmtcError` in one line. Nothing in a folder is run.
+
+    >>> import xmtc
+    >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
+    >>> tags = [["sugar"], ["fishery"], ["sugar"], ["fishery"]] * 10
+    >>> corpus = xmtc.Corpus.from_lists(texts, tags)
+    >>> model = xmtc.train(corpus, out="tagger", overwrite=True)
+    >>> xmtc.load("tagger").labels.names[:2]
+    ('fishery', 'sugar')
     """
     if str(folder).startswith("hf:") and not Path(folder).exists():
         from xmtc.sharing import fetch_model
@@ -467,17 +489,24 @@ def evaluate(
     intervals: bool = True,
     progress: Progress = SILENT,
 ) -> metrics.Report:
-    """Evaluate a model on a labelled corpus and return a report.
+    """Rank a corpus, compare with its labels, and return a report; labels are joined by their ids.
 
-    The report maps metrics to percentages: report["P@1"], report["PSP@5"], report["macro-F@5/few"]. Labels are matched
-    by id.
+    - `truth`: "all" keeps labels that training never saw in the truth, where they cost recall. "known" drops them and
+      documents left without labels, for comparison with published tables.
+    - `propensity`: A and B of PSP@k; the model's own by default (0.55 and 1.5 unless its recipe has others).
+    - `ranking`: what `rank_corpus` returned for this corpus, five labels deep or more, if you have it already.
+    - `intervals`: bootstrap 95 % intervals; without them it is faster.
 
-    - truth: "all" counts every true label, also those that were not in the training data and cannot be found. "known"
-      ignores these labels, and documents without others, as most published tables do.
-    - propensity: the constants A and B of PSP@k. Default: those of the model, which are 0.55 and 1.5 unless its recipe
-      sets others.
-    - ranking: the result of `rank_corpus` for this corpus, with five labels or more per document, if you have it.
-    - intervals: compute 95 % intervals by resampling the documents.
+    A report is a mapping of names such as "P@1", "nDCG@5", "PSP@5" or "macro-F@5/few" to percentages.
+
+    >>> import xmtc
+    >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
+    >>> tags = [["sugar"], ["fishery"], ["sugar"], ["fishery"]] * 10
+    >>> corpus = xmtc.Corpus.from_lists(texts, tags)
+    >>> test = xmtc.Corpus.from_lists(["fish harvest", "more sugar"], [["fishery"], ["sugar"]])
+    >>> report = xmtc.evaluate(xmtc.train(corpus), test)
+    >>> report["P@1"]
+    100.0
     """
     from xmtc.core import metrics
     from xmtc.core.suspicions import check_evaluation
@@ -512,13 +541,22 @@ def compare(
 ) -> metrics.Comparison:
     """Compare models with the first one on the same corpus, with a paired bootstrap over documents.
 
-    The training data of the first model defines the frequency bins, the propensities and, with truth "known", the
-    labels that count, for all models. So models with different training documents are compared on the same labels.
+    Frequency bins, propensities and, with truth "known", the labels that count come from the first model's training
+    data, for all models: models that were trained on other documents are judged by the same labels.
 
-    - models: name → model, or name → a ranking that `load_ranking` returned.
-    - truth, propensity: as for `evaluate`.
-    - all_pairs: compare all pairs of models, not only each with the first.
-    - rankings: name → result of `rank_corpus` for this corpus, with five labels or more per document, if you have it.
+    - `models`: name → model. A ranking from `load_ranking` may replace its model.
+    - `truth`, `propensity`: as for `evaluate`.
+    - `all_pairs`: also compare every model with each one before it.
+    - `rankings`: name → what `rank_corpus` returned for this corpus, five labels deep or more, if you have them.
+
+    >>> import xmtc
+    >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
+    >>> tags = [["sugar"], ["fishery"], ["sugar"], ["fishery"]] * 10
+    >>> corpus = xmtc.Corpus.from_lists(texts, tags)
+    >>> models = {"linear": xmtc.train(corpus), "knn": xmtc.train(corpus, "knn")}
+    >>> test = xmtc.Corpus.from_lists(["cod and fish", "sugar beet"], [["fishery"], ["sugar"]])
+    >>> xmtc.compare(models, test).values["knn"]["P@1"]
+    100.0
     """
     from xmtc.core import metrics
     from xmtc.core.saved_ranking import SavedRanking
@@ -557,9 +595,20 @@ def compare(
 def save_ranking(
     file: str | Path, model: Model, corpus: Corpus, ranking: Ranking, *, name: str = "", data: str = ""
 ) -> None:
-    """Save the result of `rank_corpus`, so that `compare` can use it later without the model.
+    """Save what `rank_corpus` returned for a model and a corpus, to compare it later without the model.
 
-    - name, data: names of the model and the corpus, for error messages.
+    - `file`: the file to write.
+    - `name`, `data`: what to call the model and the corpus; errors show them if the ranking does not fit.
+
+    >>> import xmtc
+    >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
+    >>> tags = [["sugar"], ["fishery"], ["sugar"], ["fishery"]] * 10
+    >>> corpus = xmtc.Corpus.from_lists(texts, tags)
+    >>> from xmtc.api import rank_corpus
+    >>> model = xmtc.train(corpus)
+    >>> xmtc.save_ranking("linear.ranking", model, corpus, rank_corpus(model, corpus, 5), name="linear")
+    >>> len(xmtc.load_ranking("linear.ranking").ranking)
+    40
     """
     from xmtc.core.saved_ranking import SavedRanking, digest_documents
 
@@ -578,7 +627,7 @@ def save_ranking(
 
 
 def load_ranking(file: str | Path) -> SavedRanking:
-    """Load a ranking that `save_ranking` wrote, for `compare`; raise for a damaged or foreign file."""
+    """Load a ranking that `save_ranking` stored, for `compare`; an incomplete or foreign file raises `XmtcError`."""
     from xmtc.core.saved_ranking import SavedRanking
 
     return SavedRanking.load(file)
@@ -600,17 +649,24 @@ def ensemble(
 ) -> Model:
     """Combine models into one that ranks with all of them, save it to `out` if given, and return it.
 
-    - rule: "mean", "sigmoid" and "softmax" average scores, "rank" averages ranks, "round-robin" takes labels from the
-      models in turn. "learned" trains boosted trees on `dev` that decide which model to trust; the result is
-      calibrated. "cascade" needs a fast and a slow model, in this order: the slow one ranks only the documents that
-      should improve most, as learned from `dev`.
-    - weights: one number per model. Default: equal weights.
-    - dev: for rules "learned" and "cascade": labelled documents that no model was trained on, or the training corpus.
-      With the training corpus, linear models are retrained in folds, and other models use the part that they held out.
-    - tail: for rule "learned", from 0 to 1: how much to favour rare labels. 0.3 raises PSP@k at almost no cost in P@k;
-      0.6 raises it more and costs up to half a point of P@1. Probabilities stay calibrated.
-    - share: for rule "cascade": share of documents that the slow model ranks. Default: 0.2.
-    - budget: for rule "cascade", instead of share: mean seconds per document. Latencies are measured now.
+    - `rule`: "mean", "rank", "sigmoid", "softmax" or "round-robin" combine scores or places. "learned" teaches boosted
+      trees on the labelled documents `dev`; the model comes calibrated. "cascade" ranks every document by the first of
+      two models and takes the second, expensive model's ranking of those documents that gain most.
+    - `weights`: one number for each model, for rules that have no `dev`.
+    - `dev`: documents that no model was trained on, or the training corpus. In that case cheap members (linear, knn,
+      match) are trained again in folds; of other members, the part that they held out is used.
+    - `tail`, from 0 to 1: how much more a rare label counts in teaching. 0.3 raises PSP@k and costs next to no P@k; 0.6
+      raises it further and costs up to half a point of P@1. Probabilities stay calibrated.
+    - `share`: share of documents for the second model of a cascade, 0.2 by default. `budget`: mean seconds per
+      document, from which the share follows by latencies measured now.
+
+    >>> import xmtc
+    >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
+    >>> tags = [["sugar"], ["fishery"], ["sugar"], ["fishery"]] * 10
+    >>> corpus = xmtc.Corpus.from_lists(texts, tags)
+    >>> both = xmtc.ensemble([xmtc.train(corpus), xmtc.train(corpus, "knn")], "rank")
+    >>> both.rank(["beet sugar"], k=1).named()[0][0][0]
+    'sugar'
     """
     from xmtc.core.ensemble import CASCADE, LEARNED
     from xmtc.core.suspicions import check_members
@@ -655,16 +711,25 @@ def update(
 ) -> Model:
     """Add documents and labels to a linear, knn or match model, or retire labels, without full retraining.
 
-    Returns a new model; the given one does not change. The new model is not calibrated, unless only `labels` is given.
+    - `corpus`: all documents, old and new; or only the new ones, with `base` the documents of the model's training.
+      Without `base`, new documents teach a linear model new labels, but not known ones; a knn model has its documents.
+    - `labels`: concepts of a vocabulary that need no documents. Models of method match, knn models with
+      `neighbours.labels`, and ensembles with such members suggest them by their names. A calibration is kept.
+    - `retire`: ids or names of labels never to be ranked again.
+    - `budget`: the share of a full training's work that may go into a linear model, new labels first; 1 refits all that
+      changed.
 
-    - corpus: all documents, old and new; or only the new ones, with the training documents as `base`. Without the
-      training documents, a linear model learns only the new labels from the new documents. A knn model contains its
-      training documents and needs no `base`.
-    - labels: concepts that need no documents. Match models, knn models with `neighbours.labels`, and ensembles with
-      such members suggest them by name.
-    - retire: ids or names of labels to remove from all future rankings.
-    - budget: for linear models, the share of the work of a full training to spend, new labels first. 1 refits every
-      node that changed.
+    The given model stays as it is. A calibration is not carried over to a model with new documents.
+
+    >>> import xmtc
+    >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
+    >>> tags = [["sugar"], ["fishery"], ["sugar"], ["fishery"]] * 10
+    >>> corpus = xmtc.Corpus.from_lists(texts, tags)
+    >>> model = xmtc.train(corpus, "knn")
+    >>> new = xmtc.Corpus.from_lists(["wine and grapes", "table wine"], [["wine"], ["wine"]], ids=["n1", "n2"])
+    >>> newer = xmtc.update(model, new, retire=["sugar"])
+    >>> sorted(newer.labels.names[: newer.labels.n_labels])
+    ['fishery', 'wine']
     """
     if labels is not None:
         labels = _check_labels(labels)
@@ -752,11 +817,12 @@ def export(
 ) -> Model:
     """Export a neural model so that it ranks with ONNX Runtime, without torch; return the exported model.
 
-    The new folder works like any other model: it can be loaded, served, calibrated and combined. A calibration is
-    kept, except with int8, because scores change.
+    The new folder is a model like any other: it loads, ranks, is served, calibrated and joined. Needs extra `export`.
 
-    - to: the format, "onnx".
-    - int8: store weights in 8 bits: a quarter of the size, about twice as fast, slightly different scores.
+    - `to`: "onnx".
+    - `int8`: store weights in 8 bits, which takes a quarter of the space and ranks about twice as fast. Scores change a
+      little, so a calibration is not carried over.
+    - `out`: the folder to write; `overwrite` replaces one that exists.
     """
     from xmtc.core.calibration import add_calibration, calibration_of, uncalibrated
     from xmtc.core.exportable import Exportable
@@ -818,13 +884,20 @@ def calibrate(
     out: str | Path | None = None,
     progress: Progress = SILENT,
 ) -> CalibratedModel:
-    """Learn probabilities for a model's scores from labelled documents; return the model with probabilities.
+    """Learn from labelled documents how often a score is right; return the model with probabilities.
 
-    - corpus: documents that the model was not trained on. If it is the training corpus, the part that training held out
-      is used; if training held out nothing, a copy of the model is trained on a part of the corpus, and its scores on
-      the rest are used.
-    - method: "isotonic" fits any rising curve; "platt" fits a logistic curve, for few documents.
-    - out: the folder of the model, to which the calibration is added, or a new folder.
+    - `corpus`: documents that the model was not trained on. Given the training corpus itself, a part of it is used:
+      what training held out, or, if it held out nothing, a part that a copy of the model is trained without.
+    - `method`: "isotonic", or "platt" for few documents.
+    - `out`: the model's own folder, which the calibration is added to, or a new one.
+
+    >>> import xmtc
+    >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
+    >>> tags = [["sugar"], ["fishery"], ["sugar"], ["fishery"]] * 10
+    >>> corpus = xmtc.Corpus.from_lists(texts, tags)
+    >>> model = xmtc.calibrate(xmtc.train(corpus), corpus, "platt")
+    >>> model.rank(["fish"], k=1).probabilities.shape
+    (1, 1)
     """
     if not isinstance(corpus, Corpus):
         raise DataError(f"calibrate takes a Corpus, as read_corpus gives it; got {type(corpus).__name__}")
@@ -870,10 +943,10 @@ def compile_kernels() -> bool:
 def find_threshold(model: Model, target: str, k: int | None = None) -> Threshold:
     """Return the probability threshold that reaches a target on the calibration documents.
 
-    Raises for a model that is not calibrated.
+    - `target`: "precision=0.9" (of all labels given), "recall=0.8" (of all true labels) or "f1" (the best there is).
+    - `k`: as many as the calibration looked at, by default.
 
-    - target: "precision=0.9", "recall=0.8", or "f1" for the best F1.
-    - k: maximum labels per document. Default: as many as the calibration used.
+    Raises `XmtcError` for a model that is not calibrated, or a target that cannot be reached.
     """
     from xmtc.core import calibration
 

@@ -66,7 +66,16 @@ class Corpus(Displayed):
     ) -> Corpus:
         """Make a corpus from texts and, for each, a list of label strings; `concepts` add names and parents.
 
-        groups: a source, author or year of each document. Documents of one group are never on both sides of a split.
+        `groups`: a source, author or year of each document. Documents of one group are never on both sides of a split.
+
+        >>> import xmtc
+        >>> corpus = xmtc.Corpus.from_lists(
+        ...     ["Sugar imports from Cuba", "Fishing quotas"],
+        ...     [["4313", "2635"], ["2437"]],
+        ...     concepts=[xmtc.Concept("4313", "sugar"), xmtc.Concept("2635", "import")],
+        ... )
+        >>> len(corpus), corpus.labels.names
+        (2, ('2437', 'import', 'sugar'))
         """
         made = cls.assemble(label_lists, texts=Texts.pack(texts), ids=ids, concepts=concepts)
         return made if groups is None else made.grouped(groups)

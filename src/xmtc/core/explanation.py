@@ -23,7 +23,16 @@ class Explanation(Displayed):
     text: str = ""  # what was explained
 
     def words(self, text: str, n: int = 5) -> list[tuple[str, float]]:
-        """Return the n words that pushed the label up most, each once with its weights added, strongest first."""
+        """Return the n words that raised the label's score most, each once with its weights added, strongest first.
+
+        >>> import xmtc
+        >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
+        >>> tags = [["sugar"], ["fishery"], ["sugar"], ["fishery"]] * 10
+        >>> corpus = xmtc.Corpus.from_lists(texts, tags)
+        >>> text = "Fish and chips"
+        >>> [word for word, _ in xmtc.train(corpus).explain(text, "fishery").words(text)]
+        ['fish', 'and']
+        """
         total: dict[str, float] = {}
         for start, end, weight in self.spans:
             word = text[start:end].lower()

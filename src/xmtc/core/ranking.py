@@ -109,7 +109,15 @@ class Ranking(Displayed):
     def named(self, labels: LabelSet | None = None) -> list[list[tuple[str, float]]]:
         """Return each document's (name, score) pairs, best first, without padding.
 
-        labels: the labels of the model that ranked; needed only for a ranking that no model returned.
+        `labels`: the labels of the model that ranked; needed only for a ranking that no model returned.
+
+        >>> import xmtc
+        >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
+        >>> tags = [["sugar"], ["fishery"], ["sugar"], ["fishery"]] * 10
+        >>> corpus = xmtc.Corpus.from_lists(texts, tags)
+        >>> ranking = xmtc.train(corpus).rank(["fish", "beet"], k=1)
+        >>> [[name for name, _ in row] for row in ranking.named()]
+        [['fishery'], ['sugar']]
         """
         labels = self._known_labels(labels)
         return [

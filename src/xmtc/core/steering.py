@@ -81,9 +81,18 @@ def suggest(
 ) -> Ranking:
     """Return at most k labels of each document: the best of those included and not excluded, above both limits.
 
-    include, exclude: ids or names of labels, each with all labels below it in the hierarchy; what is both is excluded.
-    Of the k best, those stay whose probability is at least `threshold`, which a calibrated model alone knows, and whose
-    score is at least `min_score`. Rows are padded with −1.
+    - `include`, `exclude`: ids or names of labels, each with all labels below it in the hierarchy; what is both is
+      excluded.
+    - `threshold`: least probability; the model must be calibrated. `min_score`: least score.
+
+    Limits apply to the k best labels. Rows are padded with −1.
+
+    >>> import xmtc
+    >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
+    >>> tags = [["sugar"], ["fishery"], ["sugar"], ["fishery"]] * 10
+    >>> corpus = xmtc.Corpus.from_lists(texts, tags)
+    >>> xmtc.suggest(xmtc.train(corpus), ["a fish quota"], k=2, exclude=["fishery"]).named()
+    [[('sugar', ...)]]
     """
     return Steering.check(model, threshold, min_score, include, exclude).rank(model, documents, k)
 

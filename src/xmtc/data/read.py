@@ -32,16 +32,25 @@ def read_corpus(
 ) -> Corpus:
     """Read one split of a data set.
 
-    path: a folder, a file, or "hf:owner/name", a data set of the Hugging Face hub; docs/DATA.md describes the layouts.
-    split: "train", "dev" or "test"; ignored for a file. labels: a labels file or SKOS vocabulary with names and
-    parents of labels instead of the folder's own. language: which names of a SKOS vocabulary to use, such as "de".
-    group: a field of JSON lines or a column of tables, such as "source"; documents of one value are never on both sides
-    when a part of the corpus is held out.
-    mapping: the columns of a table, and how its file is written, such as {"text": ["title", "description"], "labels":
-    "categories", "id": "sku", "label_separator": "|", "delimiter": ";", "encoding": "cp1252", "table": "Sheet1"}.
+    - `path`: a folder, a file, or "hf:owner/name", a data set of the Hugging Face hub; docs/DATA.md has the layouts.
+    - `split`: "train", "dev" or "test"; ignored for a file.
+    - `labels`: a labels file or SKOS vocabulary with names and parents of labels, instead of the folder's own.
+    - `language`: which names of a SKOS vocabulary to use, such as "de".
+    - `group`: a field of JSON lines or a column of tables, such as "source". Documents of one value are never on both
+      sides when a part of the corpus is held out.
+    - `mapping`: the columns of a table, and how its file is written, such as `{"text": ["title", "description"],
+      "labels": "categories", "id": "sku", "label_separator": "|", "delimiter": ";", "encoding": "cp1252", "table":
+      "Sheet1"}`.
 
     Documents without labels, empty texts and duplicate ids are kept, and reported in one `DataWarning`. Raises
     `DataError` with file, line and reason if the data cannot be used.
+
+    >>> import xmtc
+    >>> from pathlib import Path
+    >>> _ = Path("products.csv").write_text("title,categories\\nblue chair,furniture;blue\\nred lamp,light\\n")
+    >>> corpus = xmtc.read_corpus("products.csv", mapping={"text": ["title"], "labels": "categories"})
+    >>> corpus.labels.names
+    ('blue', 'furniture', 'light')
     """
     from xmtc.data.layout import FILE, find_lacking
 

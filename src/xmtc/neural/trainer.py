@@ -46,10 +46,10 @@ _TELL_SECONDS = 1.0  # between two readings of the loss
 class TrainConfig(NamesConfig):
     """How a network is trained."""
 
-    epochs: int = Field(3, ge=1)
-    batch_size: int = Field(32, ge=1, description="documents a step, over all processes")
+    epochs: int = Field(3, ge=1, description="passes over the training documents, at most")
+    batch_size: int = Field(32, ge=1, description="documents per step, over all processes")
     accumulate: int = Field(1, ge=1, description="parts that a batch is worked through in, to save memory")
-    schedule: Schedule = "linear"
+    schedule: Schedule = Field("linear", description="how learning rates change after the warm-up")
     warmup: float = Field(0.0, ge=0, lt=1, description="share of the steps in which the rates rise from 0")
     clip: float | None = Field(1.0, gt=0, description="largest norm of the gradient")
     average_from: int | None = Field(None, ge=0, description="epoch, from 0, in which weight averaging starts")
@@ -63,11 +63,11 @@ class TrainConfig(NamesConfig):
     )
     metric: str = Field("P@5", description="by which the best epoch is chosen on dev")
     patience: int | None = Field(None, ge=1, description="epochs without a better dev score before stopping")
-    checkpoint_minutes: float = Field(5, gt=0)
+    checkpoint_minutes: float = Field(5, gt=0, description="minutes between two checkpoints, for --resume")
     time_limit: float | None = Field(
         None, gt=0, description="minutes after which training stops; rates fall as if the last step were then"
     )
-    precision: Precision = "fp32"
+    precision: Precision = Field("fp32", description="of the computation; fp16 and bf16 are for GPUs")
 
     @model_validator(mode="after")
     def _check(self) -> TrainConfig:

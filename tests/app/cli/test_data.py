@@ -47,6 +47,14 @@ def test_pydocs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.out.startswith(f"{tmp_path / 'docs'}: {', '.join(counts)} documents, ")
 
 
+def test_pydocs_of_some_packages(tmp_path: Path) -> None:
+    result = xmtc("data", "pydocs", "--packages", "typer, joblib", "--out", tmp_path / "docs")
+    assert result.code == 0, result
+    roots = {label.partition(".")[0] for label in read_corpus(tmp_path / "docs").labels.ids if ":" not in label}
+    assert roots == {"typer", "joblib"}
+    assert "pydocs does not know the package 'tipper'" in fails("data", "pydocs", "--packages", "tipper", "--out", "x")
+
+
 def test_convert(data: Path, model: Path, tmp_path: Path) -> None:
     result = xmtc("data", "convert", data, "--out", tmp_path / "lib", "--to", "libmultilabel")
     assert result.code == 0

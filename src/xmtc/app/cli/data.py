@@ -16,7 +16,17 @@ _Folder = Annotated[
 ]
 
 
-def pydocs(out: _Folder) -> None:
+def pydocs(
+    out: _Folder,
+    packages: Annotated[
+        str | None,
+        data_option(
+            "--packages",
+            metavar="NAMES",
+            help="Read only these packages, separated by commas, such as numpy,scipy. python is the standard library.",
+        ),
+    ] = None,
+) -> None:
     """Create a real data set from the docstrings of the installed Python packages.
 
     Texts are names and descriptions; labels are modules and parameter names: about 20,000 with the extras dev and
@@ -25,9 +35,10 @@ def pydocs(out: _Folder) -> None:
     from xmtc.app.cli.progress import show_progress
     from xmtc.data import build_pydocs
 
+    chosen = None if packages is None else [name.strip() for name in packages.split(",")]
     with show_progress() as progress:
         progress.stage("reading docstrings")
-        summary = build_pydocs(out, progress=progress.step)
+        summary = build_pydocs(out, chosen, progress=progress.step)
     counts = ", ".join(f"{n:,} {split}" for split, n in summary.documents.items())
     print(f"{out}: {counts} documents, {summary.labels:,} labels, sha256 {summary.sha256[:12]}")
 

@@ -14,6 +14,10 @@ Weighting = Literal["plain", "sqrt"]  # of documents in label vectors: see `xmtc
 class MeansConfig(Settings):
     """How balanced k-means runs."""
 
-    max_iterations: int = Field(20, ge=1)
-    tolerance: float | None = Field(None, ge=0)  # stop when the mean product with the centres rises by less
-    metric: Literal["spherical", "euclidean"] = "spherical"  # centres are normalised sums, or means
+    max_iterations: int = Field(20, ge=1, description="iterations of k-means, at most")
+    tolerance: float | None = Field(
+        None, ge=0, description="stop when the mean product with the centres rises by less; none: when nothing changes"
+    )
+    metric: Literal["spherical", "euclidean"] = Field(
+        "spherical", description="centres of clusters are normalised sums, or means"
+    )

@@ -30,10 +30,12 @@ _KWAY_LIMIT = 2**25  # numbers in each array of K-means with all centres at once
 class ClusterConfig(MeansConfig):
     """How labels are clustered into a tree."""
 
-    size: int = Field(64, ge=1)  # most labels in a cluster
-    branching: int = Field(512, ge=2)  # most children of a node above the clusters
-    weighting: Weighting = "plain"  # of documents in label vectors: see `pifa`
-    top: int | None = Field(None, ge=1)  # entries kept of each label vector; None: all
+    size: int = Field(64, ge=1, description="labels in a cluster, at most; fewer labels in all need no clusters")
+    branching: int = Field(512, ge=2, description="children of a node above the clusters, at most")
+    weighting: Weighting = Field(
+        "plain", description="weight of a document in label vectors: 1, or 1 / √(its labels) (sqrt)"
+    )
+    top: int | None = Field(None, ge=1, description="largest entries of each label vector that are kept; none: all")
 
 
 MEANS = MeansConfig()

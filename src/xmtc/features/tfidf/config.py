@@ -27,12 +27,14 @@ def _check_stop_words(stop_words: str | tuple[str, ...]) -> str | tuple[str, ...
 class TfidfConfig(Settings):
     """What counts as a term, and what it weighs."""
 
-    sublinear: bool = True  # 1 + ln(count) instead of the count
-    ngrams: int = Field(1, ge=1, le=5)  # words, and sequences of up to so many words
-    min_df: int = Field(2, ge=1)  # leave out terms that fewer documents hold
-    max_features: int | None = Field(None, ge=1)  # keep the terms that occur most often
-    idf: Literal["sklearn", "pecos", "none"] = "sklearn"
-    lowercase: bool = True
+    sublinear: bool = Field(True, description="count a term as 1 + ln(count) instead of count")
+    ngrams: int = Field(1, ge=1, le=5, description="longest sequence of words that is a term; 1: single words")
+    min_df: int = Field(2, ge=1, description="leave out terms that fewer documents have")
+    max_features: int | None = Field(None, ge=1, description="keep so many terms, the most frequent; none: all")
+    idf: Literal["sklearn", "pecos", "none"] = Field(
+        "sklearn", description="weight of rare terms, as scikit-learn or PECOS computes it, or none"
+    )
+    lowercase: bool = Field(True, description="lower-case words before counting")
     analyzer: Annotated[str, AfterValidator(lambda spec: spec if spec == WORDS else _check_spec(spec))] = Field(
         WORDS, description="words, stem:<language>, lemma:<language>, or chars:3-5 for character n-grams of words"
     )

@@ -63,17 +63,17 @@ class BandConfig(Settings):
 class AplcTrainConfig(TrainConfig):
     """The paper's (Table 3)."""
 
-    epochs: int = Field(8, ge=1)
-    batch_size: int = Field(12, ge=1, description="documents a step, over all processes")
-    schedule: Schedule = "slanted"
+    epochs: int = Field(8, ge=1, description=TrainConfig.model_fields["epochs"].description)
+    batch_size: int = Field(12, ge=1, description="documents per step, over all processes")
+    schedule: Schedule = Field("slanted", description=TrainConfig.model_fields["schedule"].description)
 
 
 class RateConfig(Settings):
     """Learning rates of the three modules (section 4.1)."""
 
-    encoder: Annotated[float, Tunable(2e-5, 5e-4, log=True)] = Field(5e-5, gt=0, description="η_x")
-    hidden: float = Field(1e-4, gt=0, description="η_h")
-    aplc: Annotated[float, Tunable(2e-4, 1e-2, log=True)] = Field(2e-3, gt=0, description="η_a")
+    encoder: Annotated[float, Tunable(2e-5, 5e-4, log=True)] = Field(5e-5, gt=0, description="η_x, of the encoder")
+    hidden: float = Field(1e-4, gt=0, description="η_h, of the hidden layer")
+    aplc: Annotated[float, Tunable(2e-4, 1e-2, log=True)] = Field(2e-3, gt=0, description="η_a, of head and tails")
     decay: float = Field(0.0, ge=0, description="weight decay, of all but biases and norms")
 
 

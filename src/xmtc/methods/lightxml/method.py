@@ -53,7 +53,7 @@ class HeadConfig(Settings):
 
     mode: Literal["auto", "small", "large"] = Field("auto", description="one layer over all labels, or clusters")
     large_from: int = Field(100_000, ge=1, description="labels from which auto means large")
-    dropout: Annotated[float, Tunable(0.0, 0.6)] = Field(0.5, ge=0, lt=1)
+    dropout: Annotated[float, Tunable(0.0, 0.6)] = Field(0.5, ge=0, lt=1, description="on the text's vector")
     initial_bias: InitialBias = Field(
         0.0, description="of the first scores; −6 says that labels are rare, prior how rare each label or cluster is"
     )
@@ -74,15 +74,17 @@ class HeadConfig(Settings):
 class LightTrainConfig(TrainConfig):
     """The paper's: constant rates, no clipping."""
 
-    schedule: Schedule = "constant"
+    schedule: Schedule = Field("constant", description=TrainConfig.model_fields["schedule"].description)
     clip: float | None = Field(None, gt=0, description="largest norm of the gradient")
 
 
 class RateConfig(Settings):
     """Learning rates."""
 
-    encoder: Annotated[float, Tunable(2e-5, 5e-4, log=True)] = Field(1e-4, gt=0)
-    head: Annotated[float, Tunable(1e-4, 1e-2, log=True)] = Field(1e-4, gt=0)
+    encoder: Annotated[float, Tunable(2e-5, 5e-4, log=True)] = Field(1e-4, gt=0, description="of the encoder")
+    head: Annotated[float, Tunable(1e-4, 1e-2, log=True)] = Field(
+        1e-4, gt=0, description="of all that follows the encoder"
+    )
     decay: float = Field(0.01, ge=0, description="weight decay, of all but biases and norms")
 
 

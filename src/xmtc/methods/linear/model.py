@@ -37,8 +37,10 @@ NAME = "linear"
 class LinearClusterConfig(ClusterConfig):
     """Clusters of 128 labels: labels meet more negatives than in smaller ones."""
 
-    size: Annotated[int, Tunable(16, 256, log=True)] = Field(128, ge=1)
-    top: int | None = Field(200, ge=1)
+    size: Annotated[int, Tunable(16, 256, log=True)] = Field(
+        128, ge=1, description=ClusterConfig.model_fields["size"].description
+    )
+    top: int | None = Field(200, ge=1, description=ClusterConfig.model_fields["top"].description)
 
 
 class LinearSolverConfig(SolverConfig):

@@ -87,7 +87,7 @@ class LossConfig(Settings):
 class RateConfig(Settings):
     """Learning rates (Table 5)."""
 
-    encoder: Annotated[float, Tunable(2e-5, 5e-4, log=True)] = Field(5e-5, gt=0)
+    encoder: Annotated[float, Tunable(2e-5, 5e-4, log=True)] = Field(5e-5, gt=0, description="of the encoder")
     queries: Annotated[float, Tunable(2e-4, 1e-2, log=True)] = Field(2e-4, gt=0, description="of word-label attention")
     output: Annotated[float, Tunable(2e-4, 1e-2, log=True)] = Field(
         2e-3, gt=0, description="of the perceptrons and the cluster scorer"

@@ -63,8 +63,8 @@ class HeadConfig(PoolConfig):
 class TreaderTrainConfig(TrainConfig):
     """Rates stay, or fall on a plateau, and nothing is clipped; the paper says no more."""
 
-    epochs: int = Field(20, ge=1)
-    schedule: Schedule = "constant"
+    epochs: int = Field(20, ge=1, description=TrainConfig.model_fields["epochs"].description)
+    schedule: Schedule = Field("constant", description=TrainConfig.model_fields["schedule"].description)
     clip: float | None = Field(None, gt=0, description="largest norm of the gradient")
 
 

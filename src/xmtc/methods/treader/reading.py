@@ -34,7 +34,7 @@ class ReaderConfig(Settings):
         description="beyond the paper: normalise what every attention reads, add its input to what it gives (unless "
         "`reading` has no r), and normalise the teacher's averaged descriptions",
     )
-    heads: int = Field(4, ge=1, le=1_024, description="h")
+    heads: int = Field(4, ge=1, le=1_024, description="h, heads of attention")
     description_words: int = Field(4, ge=1, le=1_024, description="m, words of a label's description that are read")
 
 

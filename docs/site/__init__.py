@@ -1,0 +1,1 @@
+"""The documentation site: pages that are generated, and pages that are copied."""
