@@ -43,6 +43,7 @@ BY_NAME = {
     "xmtc.sklearn": "arguments of any type, and scikit-learn's own attributes",
     "xmtc.app.cli.commands": "errors of the command-line library",
     "xmtc.app.cli.entry": "standard streams",
+    "xmtc.app.cli.panels": "parameters of the command-line library, some of which have no panel",
     "xmtc.app.rest.middleware": "the web framework's route",
     "xmtc.app.hang_up": "a signal that not every system has",
     "xmtc.core.calibration.thresholds": "precision, recall or f1, as the user wrote it",

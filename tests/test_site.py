@@ -37,7 +37,7 @@ def test_commands_page() -> None:
     page = commands.page()
     assert {"## xmtc train", "## xmtc predict", "## xmtc data pydocs"} <= set(page.splitlines())
     assert not re.search(r"\{\w+\}", page)  # names that the command line fills in
-    assert "| `--seed` | The same seed gives the same result. | `0` |" in page
+    assert "| `--seed` | Random seed. The same seed gives the same result. | `0` |" in page
 
 
 def test_python_page() -> None:

@@ -85,7 +85,7 @@ class Gate:
 
     def to_json(self) -> str:
         """Return the gate as text."""
-        raw = {name: getattr(self, name).tolist() for name in ("center", "scale", "weights")}
+        raw = {name: vars(self)[name].tolist() for name in ("center", "scale", "weights")}
         threshold = None if np.isinf(self.threshold) else self.threshold
         known = {"base": self.base, "threshold": threshold, "all": self.threshold == -np.inf}
         return json.dumps({**raw, **known}, sort_keys=True) + "\n"
