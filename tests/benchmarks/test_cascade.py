@@ -72,7 +72,7 @@ def test_the_documents_that_gain_most_come_first(home: Path) -> None:
     page = "\n".join(cascade.describe_set("tiny"))
     assert f"| 20% | {by_share[0.2]['P@1']:.2f} | {by_share[0.2]['P@5']:.2f} |" in page
     assert "| 5.00 |" in page  # 1 ms, and a fifth of 20 ms
-    assert f"{part:.0%} of the gain of `dear-0` alone" in page
+    assert f"{part:.1%} of the gain of `dear-0` alone" in page
 
 
 def test_joined_with_the_cheap_model_and_stale_runs(home: Path) -> None:
