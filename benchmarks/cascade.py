@@ -165,7 +165,7 @@ def _describe(case: Found) -> str:
     own = ", ".join(f"{key} {value:.2f}" for key, value in case["expensive"].items())
     joined = f", joined with `{cheap}` by a learned ensemble" if case["joined"] else ""
     parts = [
-        f"{part:.0%} of {title}"
+        f"{part:.1%} of {title}"
         for title, part in (
             (f"the gain of `{expensive}` alone", part_of_gain(case)),
             ("the gain at 100 %", part_of_gain(case, "whole")),

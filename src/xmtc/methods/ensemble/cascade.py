@@ -85,7 +85,8 @@ class Gate:
 
     def to_json(self) -> str:
         """Return the gate as text."""
-        raw = {name: vars(self)[name].tolist() for name in ("center", "scale", "weights")}
+        arrays = {"center": self.center, "scale": self.scale, "weights": self.weights}
+        raw = {name: array.tolist() for name, array in arrays.items()}
         threshold = None if np.isinf(self.threshold) else self.threshold
         known = {"base": self.base, "threshold": threshold, "all": self.threshold == -np.inf}
         return json.dumps({**raw, **known}, sort_keys=True) + "\n"
