@@ -164,14 +164,14 @@ def train(
     def prepare(language: str | None) -> list[TrainingRun | PresetRun]:
         """One run per seed; all differ in seed and folder only."""
         options: dict[str, Any] = {"language": language, "resume": resume, "overwrite": overwrite}
-        where = {"engine": engine, "address": address}
+        options |= {"engine": engine, "address": address}
         if by_preset:
             return [
-                api.prepare_preset(preset, limit, by_hand=by_hand, out=folder, seed=each, **options, **where)
+                api.prepare_preset(preset, limit, by_hand=by_hand, out=folder, seed=each, **options)
                 for each, folder in outs.items()
             ]
         return [
-            api.prepare_run(method, config, recipe=recipe, out=folder, seed=each, workers=workers, **options, **where)
+            api.prepare_run(method, config, recipe=recipe, out=folder, seed=each, workers=workers, **options)
             for each, folder in outs.items()
         ]
 
