@@ -136,14 +136,14 @@ class RayGroup:
             if name == "log":
                 for tracker in self._progress.trackers:
                     tracker.log(*values)
+            elif name == "stage":
+                self._progress.stage(*values)
+            elif name == "step":
+                self._progress.step(*values)
+            elif name == "note":
+                self._progress.note(*values)
             else:
-                calls: dict[str, Callable[..., None]] = {
-                    "stage": self._progress.stage,
-                    "step": self._progress.step,
-                    "note": self._progress.note,
-                    "say": self._progress.say,
-                }
-                calls[name](*values)
+                self._progress.say(*values)
 
     def _find_death(self, waiting: Sequence[Any]) -> str | None:
         """Return why a process died; None if none did."""
