@@ -122,7 +122,7 @@ def test_all_pairs(model: Path, other_model: Path, data: Path, tmp_path: Path) -
     copy = tmp_path / "copy"
     api.load(model).save(copy)
     assert xmtc("compare", model, other_model, copy, "--data", data, "--all-pairs", "--report", page).code == 0
-    assert f"copy less {other_model.name}" in page.read_text(encoding="utf-8")
+    assert f"copy minus {other_model.name}" in page.read_text(encoding="utf-8")
 
 
 def test_seeds_are_trained_and_measured_together(data: Path, tmp_path: Path) -> None:

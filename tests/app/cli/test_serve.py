@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -244,3 +245,16 @@ def test_a_missing_package_is_named_with_its_extra(model: Path, monkeypatch: pyt
         if name.startswith("xmtc.app.rest"):
             monkeypatch.delitem(sys.modules, name)
     assert "the server needs uvicorn; install it with: pip install 'xmtc[serve]'" in fails("serve", model, "--port", 0)
+
+
+def test_on_windows_one_process_serves(monkeypatch: pytest.MonkeyPatch, model: Path) -> None:
+    """Seen from Linux: only the choice is tested, not Windows."""
+    started: list[int] = []
+    lines: list[str] = []
+    monkeypatch.setattr("xmtc.app.cli.serve.sys", SimpleNamespace(platform="win32"))
+    monkeypatch.setattr("xmtc.app.cli.serve._say", lines.append)
+    monkeypatch.setattr("xmtc.app.rest.serve_models", lambda settings, *_, **__: started.append(settings.workers))
+    monkeypatch.setattr("xmtc.app.rest.serve_with_workers", lambda *_, **__: pytest.fail("several processes"))
+    assert xmtc("serve", model, "--port", 0, "--workers", 2).code == 0
+    assert started == [1]
+    assert lines[0] == "warning: several workers are not supported on Windows; using one"

@@ -164,7 +164,7 @@ def train(
 
     started = time.monotonic()
     if resume and overwrite:
-        raise ConfigError("--resume continues an existing run and --overwrite replaces it; give only one of them")
+        raise ConfigError("--resume continues an existing run and --overwrite replaces it; give one of them")
     # check all options before reading the data, which may take minutes
     if track is not None:
         check_tracker(track)
