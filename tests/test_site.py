@@ -60,6 +60,10 @@ def test_assembled_pages(tmp_path: Path) -> None:
     assert made >= GENERATED | {"index.md", "notebooks/own-texts.md", "project/security.md"}
     assert not any("<!-- setup" in (tmp_path / page).read_text(encoding="utf-8") for page in made)
     assert "](SERVING.md)" in (tmp_path / "changelog.md").read_text(encoding="utf-8")
+    figures = [path.read_text(encoding="utf-8") for path in (tmp_path / "results").glob("*.md")]
+    results = {place for page in figures for place in re.findall(r"^\[\d+\]: (\S+)$", page, re.MULTILINE)}
+    assert results
+    assert [place for place in results if not (tmp_path / "results" / place).is_file()] == []
 
 
 def test_patterns_of_the_navigation(tmp_path: Path) -> None:

@@ -16,10 +16,12 @@ from docs.site import commands, notebooks, python_api, settings
 
 ROOT = Path(__file__).parents[2]
 PROJECT = ("CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md")  # pages at the root of the repository
+RESULTS = "benchmarks/results"  # JSON that the figures link to
 SOURCES = ("docs", "README.md", "CHANGELOG.md", *PROJECT)
 
 _COMMENT = re.compile(r"^<!--.*?-->\n\n?", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
+_DEFINED = re.compile(r"^(\[\d+\]: )([^\s#]+)()$", re.MULTILINE)  # the results that a page of figures refers to
 
 
 def assemble(out: Path) -> None:
@@ -36,6 +38,10 @@ def assemble(out: Path) -> None:
             _write(target, source.read_text(encoding="utf-8"), out, source)
         else:
             shutil.copyfile(source, target)
+    for source in sorted((ROOT / RESULTS).rglob("*.json")):
+        target = out / source.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
     _write(out / "changelog.md", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), out, ROOT / "CHANGELOG.md")
     for name in PROJECT:
         if (ROOT / name).is_file():
@@ -68,7 +74,8 @@ def _write(target: Path, page: str, out: Path, source: Path) -> None:
         depth = len(target.relative_to(out).parts) - 1
         return f"{found[1]}{'../' * depth}{place}{found[3]}"
 
-    target.write_text(_LINK.sub(relink, _COMMENT.sub("", page)), encoding="utf-8")
+    linked = _LINK.sub(relink, _COMMENT.sub("", page))
+    target.write_text(_DEFINED.sub(relink, linked), encoding="utf-8")
 
 
 def _place(inside: str) -> str | None:
@@ -81,6 +88,8 @@ def _place(inside: str) -> str | None:
         return f"project/{inside.lower().replace('_', '-')}"
     if inside.startswith("docs/notebooks/") and inside.endswith(".ipynb"):
         return f"{inside.removeprefix('docs/').removesuffix('.ipynb')}.md"
+    if inside.startswith(f"{RESULTS}/"):
+        return inside
     return inside.removeprefix("docs/") if inside.startswith("docs/") else None
 
 
