@@ -40,6 +40,7 @@ class Block:
     file: str | None = None  # where it is written, instead of run
     exempt: str = ""  # "not run", "tested by", "slow" or nothing
     reason: str = ""
+    hidden: bool = False  # set-up, which readers do not see
 
 
 def all_pages() -> list[Path]:
@@ -57,7 +58,7 @@ def blocks(page: str) -> list[Block]:
 
 def _setups(page: str) -> Iterator[Block]:
     for found in _SETUP.finditer(page):
-        yield Block(_line(page, found.start("code")), found["language"], found["code"])
+        yield Block(_line(page, found.start("code")), found["language"], found["code"], hidden=True)
 
 
 def _fenced(page: str) -> Iterator[Block]:

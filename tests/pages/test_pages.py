@@ -16,11 +16,12 @@ PAGES = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for
 BLOCKS = {name: blocks(page) for name, page in PAGES.items()}
 
 
-def with_blocks(*, slow: bool) -> list[str]:
-    """Pages with something to run; `slow`: those that have slow blocks."""
-    wanted = {"slow"} if slow else {""}
+def with_blocks(kind: str) -> list[str]:
+    """Pages that show something to run of this kind, besides files and their set-up."""
     return [
-        name for name, found in BLOCKS.items() if any(block.exempt in wanted and block.file is None for block in found)
+        name
+        for name, found in BLOCKS.items()
+        if any(block.exempt == kind and block.file is None and not block.hidden for block in found)
     ]
 
 
@@ -40,14 +41,14 @@ def run_page(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, kinds: tu
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
-@pytest.mark.parametrize("name", with_blocks(slow=False))
+@pytest.mark.parametrize("name", with_blocks(""))
 def test_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quiet: None) -> None:
     run_page(name, tmp_path, monkeypatch, ("",))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("name", with_blocks(slow=True))
+@pytest.mark.parametrize("name", with_blocks("slow"))
 def test_all_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quiet: None) -> None:
     run_page(name, tmp_path, monkeypatch, ("", "slow"))
 
