@@ -25,6 +25,7 @@ from xmtc.core.errors import XmtcError
 
 SECONDS = 20  # a case may take
 MEMORY = 1 << 30  # bytes more than unharmed input takes
+_STARTS = 1800  # in which a worker loads all that is unharmed; the machine may be busy
 FAILURES = ("crash", "hang", "traceback", "nonsense")
 Case = dict[str, Any]
 
@@ -74,7 +75,7 @@ class Worker:
             self._process = subprocess.Popen(
                 self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=_environment()
             )
-        if self._read(300) != b"ready\n":
+        if self._read(_STARTS) != b"ready\n":
             raise RuntimeError(f"the worker does not start: {self._errors.read_text(errors='replace')[-3000:]}")
 
     def _read(self, seconds: float) -> bytes | None:
