@@ -32,7 +32,7 @@ from xmtc.core.labels import Concept
 from xmtc.core.model import SAVED_IN, Model
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.propensity import Propensity
-from xmtc.core.rank_corpus import n_features, rank_corpus, rank_in_stages
+from xmtc.core.rank_corpus import fill_known, n_features, rank_corpus, rank_in_stages
 from xmtc.core.ranking import Ranking
 from xmtc.core.run_folder import check_out, drop_unbegun, partial_folder
 from xmtc.core.storage import FolderReader, check_addable, check_target
@@ -392,9 +392,10 @@ def evaluate(
     """Rank a corpus and compare with its labels, joined by label id.
 
     truth: "all" keeps labels that training never saw in the truth, where they cost recall; "known" drops them and the
-    documents left without labels, for comparison with published tables. propensity: A and B of PSP@k; the model's
-    own by default (0.55 and 1.5 unless its recipe says otherwise). ranking: what `rank_corpus` gave for this corpus,
-    five labels deep or more, where it is known already.
+    documents left without labels, for comparison with published tables. Concepts that a model suggests though training
+    never saw them are then dropped from its lists, too, and its next labels move up. propensity: A and B of PSP@k; the
+    model's own by default (0.55 and 1.5 unless its recipe says otherwise). ranking: what `rank_corpus` gave for this
+    corpus, five labels deep or more, where it is known already.
     """
     from xmtc.core import metrics
     from xmtc.core.suspicions import check_evaluation
@@ -403,6 +404,8 @@ def evaluate(
         raise ConfigError(f"propensity must be a Propensity, such as Propensity(A=0.55, B=1.5); got {propensity!r}")
     if ranking is None:
         ranking = rank_corpus(model, corpus, 5, progress)
+    if truth == "known":
+        ranking = fill_known(model, corpus, ranking, 5, progress)
     check_evaluation(model, corpus)
     aligned = corpus.align(model.labels)
     progress.stage("scoring")
@@ -431,8 +434,9 @@ def compare(
 
     Frequency bins, propensities and, with truth "known", the labels that count come from the first model's training
     data for all models: models trained on other documents are judged by the same labels. A ranking that `save_ranking`
-    stored may stand for its model. all_pairs: also compare every model with each one before it. rankings: what
-    `rank_corpus` gave for this corpus, by model, five labels deep or more, where they are known already.
+    stored may stand for its model; where truth "known" drops concepts from it, its list is shorter. all_pairs: also
+    compare every model with each one before it. rankings: what `rank_corpus` gave for this corpus, by model, five
+    labels deep or more, where they are known already.
     """
     from xmtc.core import metrics
     from xmtc.core.saved_ranking import SavedRanking
@@ -455,6 +459,8 @@ def compare(
         else:
             check_evaluation(model, corpus, name)
             ranking = rank_corpus(model, corpus, 5, progress) if rankings is None else rankings[name]
+            if truth == "known":
+                ranking = fill_known(model, corpus, ranking, 5, progress)
         found[name] = metrics.collect(
             ranking,
             aligned.Y,

@@ -78,7 +78,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 Split = Annotated[str, typer.Option("--split", metavar="NAME", help="Split of a folder; a file is taken whole.")]
 TruthOption = Annotated[
     Truth,
-    typer.Option("--truth", help="all: labels unseen in training stay in the truth; known: they are dropped."),
+    typer.Option(
+        "--truth",
+        help="all: labels unseen in training stay in the truth; known: drop them, from suggestions too.",
+    ),
 ]
 PropensityOption = Annotated[
     str | None,
