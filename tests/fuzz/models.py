@@ -55,6 +55,15 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "knn": ("knn", {"tfidf": {"min_df": 1}}),
     "knn-labels": ("knn", {"tfidf": {"min_df": 1}, "neighbours": {"labels": True}}),
     "match": ("match", {"learn": {"least": 10}, "booster": {"trees": 5}}),
+    "match-encoder": (
+        "match",
+        {
+            "learn": {"least": 10},
+            "booster": {"trees": 5},
+            "semantic": {"nearest": 3},
+            "encoder": {**_ENCODER, "name": "bert"},
+        },
+    ),
     "mean": ("ensemble", _SMALL),
     "learned": ("ensemble", _SMALL),
     "xbert-linear": ("xbert", {**_XBERT, "match": {"kind": "linear"}}),
