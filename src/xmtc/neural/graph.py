@@ -12,6 +12,7 @@ from xmtc.core.errors import ConfigError, ModelError
 from xmtc.core.storage import FolderReader, FolderWriter
 from xmtc.core.stored_arrays import LARGEST_WEIGHT
 from xmtc.core.threads import n_threads
+from xmtc.neural.graph_check import find_graph_fault
 
 GRAPH = "graph.onnx"
 
@@ -36,6 +37,8 @@ class Graph:
         self.name = name
         self._path = reader.folder / name
         self._content = reader.data(name)
+        if fault := find_graph_fault(self._content.data):
+            raise ModelError(f"{self._path} {fault}; export the model again, or copy it from a source that you trust")
         try:
             self._session: Any = onnxruntime.InferenceSession(
                 str(reader.folder / name), options, providers=["CPUExecutionProvider"]

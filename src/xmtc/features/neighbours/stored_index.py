@@ -117,7 +117,8 @@ def _find_fault_of_graph(
 
 def _take(parts: NDArray[np.uint16], starts: NDArray[np.int64], size: int) -> NDArray[np.uint16]:
     """Return the `size` numbers from each start on, one row per start."""
-    return parts[starts[:, None] + np.arange(size)]
+    taken: NDArray[np.uint16] = parts[starts[:, None] + np.arange(size)]
+    return taken
 
 
 def _fit(edges: NDArray[np.uint16], levels: NDArray[np.int64], level: int) -> bool:
