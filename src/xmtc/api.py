@@ -33,7 +33,7 @@ from xmtc.core.labels import Concept
 from xmtc.core.model import SAVED_IN, Model
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.propensity import Propensity
-from xmtc.core.rank_corpus import n_features, rank_corpus, rank_in_stages
+from xmtc.core.rank_corpus import fill_known, n_features, rank_corpus, rank_in_stages
 from xmtc.core.ranking import Ranking
 from xmtc.core.run_folder import WRITES, check_out, drop_unbegun, partial_folder
 from xmtc.core.storage import FolderReader, check_addable, check_target
@@ -492,7 +492,8 @@ def evaluate(
     """Rank a corpus, compare with its labels, and return a report; labels are joined by their ids.
 
     - `truth`: "all" keeps labels that training never saw in the truth, where they cost recall. "known" drops them and
-      documents left without labels, for comparison with published tables.
+      documents left without labels, for comparison with published tables. Concepts that a model suggests without
+      training documents are then dropped from its lists, too, and its next labels move up.
     - `propensity`: A and B of PSP@k; the model's own by default (0.55 and 1.5 unless its recipe has others).
     - `ranking`: what `rank_corpus` returned for this corpus, five labels deep or more, if you have it already.
     - `intervals`: bootstrap 95 % intervals; without them it is faster.
@@ -515,6 +516,8 @@ def evaluate(
         raise ConfigError(f"propensity must be a Propensity, such as Propensity(A=0.55, B=1.5); got {propensity!r}")
     if ranking is None:
         ranking = rank_corpus(model, corpus, 5, progress)
+    if truth == "known":
+        ranking = fill_known(model, corpus, ranking, 5, progress)
     check_evaluation(model, corpus)
     aligned = corpus.align(model.labels)
     progress.stage("scoring")
@@ -544,7 +547,8 @@ def compare(
     Frequency bins, propensities and, with truth "known", the labels that count come from the first model's training
     data, for all models: models that were trained on other documents are judged by the same labels.
 
-    - `models`: name → model. A ranking from `load_ranking` may replace its model.
+    - `models`: name → model. A ranking from `load_ranking` may replace its model; where truth "known" drops
+      concepts from it, its list is shorter.
     - `truth`, `propensity`: as for `evaluate`.
     - `all_pairs`: also compare every model with each one before it.
     - `rankings`: name → what `rank_corpus` returned for this corpus, five labels deep or more, if you have them.
@@ -579,6 +583,8 @@ def compare(
         else:
             check_evaluation(model, corpus, name)
             ranking = rank_corpus(model, corpus, 5, progress) if rankings is None else rankings[name]
+            if truth == "known":
+                ranking = fill_known(model, corpus, ranking, 5, progress)
         found[name] = metrics.collect(
             ranking,
             aligned.Y,

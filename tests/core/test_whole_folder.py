@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import xmtc
+from xmtc.app.cli.entry import _interrupt as answer_sigterm
 from xmtc.core import whole_folder as module
 from xmtc.core.errors import ModelError
 from xmtc.core.storage import write_folder
@@ -20,6 +21,8 @@ from xmtc.data import build_synthetic, convert
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a killed process is a fork")
 CALLS = ("rename", "replace", "unlink", "rmdir", "remove", "link", "symlink")
+# how a process ends: at once, or by a signal that the command line turns into KeyboardInterrupt
+ENDS = {"kill": signal.SIGKILL, "interrupt": signal.SIGINT, "terminate": signal.SIGTERM}
 SMALL = {"tfidf": {"min_df": 1}, "tree": {"trees": 1}}
 
 
@@ -27,7 +30,9 @@ def corpus(n: int = 20) -> xmtc.Corpus:
     draw = np.random.default_rng(0)
     labels = [[f"l{i % 4}"] for i in range(n)]
     return xmtc.Corpus.from_lists(
-        [f"word{i % 4} noise{draw.integers(9)} noise{draw.integers(9)}" for i in range(n)], labels
+        [f"word{i % 4} noise{draw.integers(9)} noise{draw.integers(9)}" for i in range(n)],
+        labels,
+        concepts=[xmtc.Concept(f"l{i}", f"word{i}") for i in range(4)],
     )
 
 
@@ -37,6 +42,8 @@ def run_until(stop: int, work: Callable[[], object], end: str, exchange: bool) -
     if pid:
         return os.waitpid(pid, 0)[1] == 0
     try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, answer_sigterm)
         count = 0
 
         def counted(call: Callable[..., object]) -> Callable[..., object]:
@@ -44,9 +51,7 @@ def run_until(stop: int, work: Callable[[], object], end: str, exchange: bool) -
                 nonlocal count
                 count += 1
                 if count == stop:
-                    if end == "kill":
-                        os.kill(os.getpid(), signal.SIGKILL)
-                    raise KeyboardInterrupt
+                    os.kill(os.getpid(), ENDS[end])  # Python answers it before the call
                 return call(*given, **named)
 
             return step
@@ -78,11 +83,13 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
     xmtc.train(corpus(), "linear", SMALL, out=folder / "one")
     xmtc.train(corpus(24), "linear", {**SMALL, "solver": {"C": 2.0}}, seed=1, out=folder / "two")
+    xmtc.train(corpus(), "match", out=folder / "match")
     return folder
 
 
 @pytest.mark.parametrize(
-    ("end", "exchange"), [("kill", True), ("kill", False), ("interrupt", True), ("interrupt", False)]
+    ("end", "exchange"),
+    [("kill", True), ("kill", False), ("interrupt", True), ("interrupt", False), ("terminate", False)],
 )
 def test_overwriting_keeps_the_old_model_or_has_the_new_one(
     models: Path, tmp_path: Path, end: str, exchange: bool
@@ -108,31 +115,56 @@ def test_overwriting_keeps_the_old_model_or_has_the_new_one(
     assert sweep(lambda: two.save(target, overwrite=True), reset, check, end, exchange) > 3
 
 
-@pytest.mark.parametrize("work", ["update", "calibrate", "ensemble"])
-def test_other_writers_of_models(models: Path, tmp_path: Path, work: str) -> None:
-    target = tmp_path / "model"
-    one, two, data = xmtc.load(models / "one"), xmtc.load(models / "two"), corpus(24)
-    done = {
+WRITERS = [(work, end) for work in ("update", "calibrate", "ensemble", "labels", "export") for end in ENDS]
+SLOW = [(work, "terminate") for work in ("update", "ensemble", "labels")] + [("export", end) for end in ENDS]
+
+
+@pytest.mark.parametrize(
+    ("work", "end"), [pytest.param(*case, marks=[pytest.mark.slow] if case in SLOW else []) for case in WRITERS]
+)
+def test_other_writers_of_models(models: Path, tmp_path: Path, work: str, end: str) -> None:
+    target, before = tmp_path / "model", models / ("match" if work == "labels" else "one")
+    one, two, match, data = *(xmtc.load(models / name) for name in ("one", "two", "match")), corpus(24)
+    ready = {
         "update": lambda: xmtc.update(one, data, out=target, overwrite=True),
         "calibrate": lambda: xmtc.calibrate(one, data, out=target),
         "ensemble": lambda: xmtc.ensemble([one, two], out=target, overwrite=True),
+        "labels": lambda: xmtc.update(match, labels=[xmtc.Concept("new", "word9")], out=target, overwrite=True),
+        "export": lambda: xmtc.export(load_network(models), out=target, overwrite=True),
     }[work]
-    done_once = done() if work == "update" else None  # kernels are compiled before the forks
-    assert done_once is None or done_once.labels.n_labels == 4
 
     def reset() -> None:
         for path in tmp_path.iterdir():
             shutil.rmtree(path)
-        shutil.copytree(models / "one", target)
+        shutil.copytree(before, target)
+
+    reset()
+    ready()  # kernels are compiled before the forks
 
     def check() -> None:
-        xmtc.load(target).rank(["word1"], 2)
+        model = xmtc.load(target)
+        model.rank(["word1"], 2)
+        recover(target)
+        assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
-    assert sweep(done, reset, check, "kill", False) > 1
+    assert sweep(ready, reset, check, end, exchange=False) > 1
+    assert xmtc.load(target).manifest != xmtc.load(before).manifest or work == "calibrate"
 
 
+def load_network(folder: Path) -> xmtc.Model:
+    """Load a small model that can be exported; the first call trains it."""
+    from tests.fuzz.models import build
+
+    pytest.importorskip("torch", reason="models are exported by torch")
+    pytest.importorskip("onnxruntime")
+    if not (folder / "lightxml").exists():
+        build("lightxml", folder / "lightxml")
+    return xmtc.load(folder / "lightxml")
+
+
+@pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("work", ["convert", "synthetic"])
-def test_data_can_be_written_again_after_a_kill(tmp_path: Path, work: str) -> None:
+def test_data_can_be_written_again_after_a_kill(tmp_path: Path, work: str, end: str) -> None:
     build_synthetic(tmp_path / "source", 30, 5)
     target = tmp_path / "out"
 
@@ -154,7 +186,7 @@ def test_data_can_be_written_again_after_a_kill(tmp_path: Path, work: str) -> No
         assert len(xmtc.read_corpus(target)) == (27 if work == "convert" else 18)
         assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "source"]
 
-    assert sweep(write, reset, check, "kill", False) > 2
+    assert sweep(write, reset, check, end, exchange=False) > 2
 
 
 def test_a_full_disk_leaves_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import json
 import os
 import resource
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,7 @@ from xmtc.core.errors import XmtcError
 
 SECONDS = 20  # a case may take
 MEMORY = 1 << 30  # bytes more than unharmed input takes
+_STARTS = 1800  # in which a worker loads all that is unharmed; the machine may be busy
 FAILURES = ("crash", "hang", "traceback", "nonsense")
 Case = dict[str, Any]
 
@@ -74,7 +76,7 @@ class Worker:
             self._process = subprocess.Popen(
                 self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=_environment()
             )
-        if self._read(300) != b"ready\n":
+        if self._read(_STARTS) != b"ready\n":
             raise RuntimeError(f"the worker does not start: {self._errors.read_text(errors='replace')[-3000:]}")
 
     def _read(self, seconds: float) -> bytes | None:
@@ -124,7 +126,7 @@ def judge(run: Callable[[Case], None], case: Case) -> tuple[str, str]:
 
 
 def attack(module: str, cases: Iterable[Case], scratch: Path) -> dict[str, Any]:
-    """Run cases in child processes; return counts, seconds, and the failures themselves."""
+    """Run cases in child processes; return counts, seconds, and the failures themselves; interrupted, those so far."""
     counts: Counter[str] = Counter()
     failures: list[dict[str, Any]] = []
     started, slowest = time.monotonic(), 0.0
@@ -138,6 +140,9 @@ def attack(module: str, cases: Iterable[Case], scratch: Path) -> dict[str, Any]:
             counts[outcome] += 1
             if outcome in FAILURES:
                 failures.append({"outcome": outcome, "case": case, "told": told})
+                print(json.dumps(failures[-1]), file=sys.stderr, flush=True)  # a long run may be watched
+    except KeyboardInterrupt:
+        print(f"interrupted after {sum(counts.values())} cases", file=sys.stderr)
     finally:
         worker.close()
     seconds = round(time.monotonic() - started, 1)
@@ -169,6 +174,7 @@ def main(
         return 0
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         scratch = Path(folder)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         summary = attack(module, make_cases(given.cases, given.seed, scratch, given.only), scratch)
     summary["failures"] = summary["failures"][: given.shown]
     print(json.dumps({"seed": given.seed, **summary}, indent=1))

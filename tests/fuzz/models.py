@@ -55,11 +55,21 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "knn": ("knn", {"tfidf": {"min_df": 1}}),
     "knn-labels": ("knn", {"tfidf": {"min_df": 1}, "neighbours": {"labels": True}}),
     "match": ("match", {"learn": {"least": 10}, "booster": {"trees": 5}}),
+    "match-encoder": (
+        "match",
+        {
+            "learn": {"least": 10},
+            "booster": {"trees": 5},
+            "semantic": {"nearest": 3},
+            "encoder": {**_ENCODER, "name": "bert"},
+        },
+    ),
     "mean": ("ensemble", _SMALL),
     "learned": ("ensemble", _SMALL),
     "xbert-linear": ("xbert", {**_XBERT, "match": {"kind": "linear"}}),
     "lightxml": ("lightxml", {**_LIGHTXML, "head": {"mode": "small"}}),
     "exported": ("lightxml", {**_LIGHTXML, "head": {"mode": "small"}}),
+    "exported-large": ("lightxml", {**_LIGHTXML, "head": {"mode": "large", "bottleneck": 8, "shortlist": 3}}),
     "lightxml-large": ("lightxml", {**_LIGHTXML, "head": {"mode": "large", "bottleneck": 8, "shortlist": 3}}),
     "aplc": ("aplc", {"encoder": {**_ENCODER, "name": "xlnet"}, "head": {"width": 16}, "train": _TRAIN}),
     "mexml": (
@@ -70,6 +80,17 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "xbert": ("xbert", {**_XBERT, "match": {"kind": "bert", "linear": 0.5}, "rank": {"embedding": True}}),
     "treader": ("treader", _TREADER),
     "treader-encoder": ("treader", {**_TREADER, "text": "encoder", "neighbours": {"k": 2, "vectors": "encoder"}}),
+    "exported-aplc": ("aplc", {"encoder": {**_ENCODER, "name": "bert"}, "head": {"width": 16}, "train": _TRAIN}),
+    "exported-mexml": (
+        "mexml",
+        {"encoder": {**_ENCODER, "name": "bert"}, "head": {"shortlist": 3}, "train": _TRAIN, **_SMALL},
+    ),
+    "exported-xbert": ("xbert", {**_XBERT, "match": {"kind": "bert", "linear": 0.5}, "rank": {"embedding": True}}),
+    "exported-treader": ("treader", {**_TREADER, "neighbours": {"k": 2, "vectors": "encoder"}}),
+    "knn-index": (
+        "knn",
+        {**_LIGHTXML, "neighbours": {"vectors": "encoder", "approximate": "always"}, "train": {}, "cluster": None},
+    ),
     "knn-encoder": ("knn", {**_LIGHTXML, "neighbours": {"vectors": "both"}, "train": {}, "cluster": None}),
 }
 
@@ -89,8 +110,8 @@ def build(name: str, folder: Path) -> None:
             xmtc.ensemble(members, "learned", dev=corpus, out=folder)
         else:
             xmtc.ensemble(members, out=folder)
-    elif name == "exported":
-        xmtc.export(xmtc.train(corpus, method, config), int8=True, out=folder)
+    elif name.startswith("exported"):
+        xmtc.export(xmtc.train(corpus, method, config), int8=name != "exported-mexml", out=folder)
     else:
         xmtc.train(corpus, method, config, out=folder)
     if name in ("linear", "mean"):
@@ -235,6 +256,8 @@ def list_attacks(folder: Path) -> Iterator[tuple[str, str]]:
         if path.suffix == ".npy":
             yield from ((name, f"array {attack}") for attack in ARRAYS)
             yield from ((name, attack) for attack in ("header huge", "header long", "header object", "header negative"))
+            if path.stem.startswith("index_"):
+                yield from ((name, f"graph {i}") for i in range(200))
         elif path.suffix == ".safetensors":
             for key in _read_tensors(path):
                 yield from ((name, f"tensor {key} {attack}") for attack in ARRAYS)
@@ -273,6 +296,8 @@ def harm(folder: Path, file: str, attack: str, draw: random.Random) -> None:
     kind, _, rest = attack.partition(" ")
     if kind == "array":
         _rewrite(path, _npy(ARRAYS[rest](np.load(path), draw)))
+    elif kind == "graph":
+        _rewrite(path, _npy(_harm_graph(np.load(path), draw)))
     elif kind == "header":
         _rewrite(path, _npy_header(path.read_bytes(), rest))
     elif kind == "tensor":
@@ -324,6 +349,19 @@ def _npy(array: np.ndarray) -> bytes:
     out = io.BytesIO()
     np.save(out, array, allow_pickle=False)
     return out.getvalue()
+
+
+def _harm_graph(index: np.ndarray, draw: random.Random) -> np.ndarray:
+    """A usearch index with one number set: of its heads, or of the graph behind its vectors."""
+    n, size = (int(number) for number in index[:8].view("<u4"))
+    heads, graph = 8 + n * size, 8 + n * size + 104
+    at = draw.choice([draw.randrange(0, 8, 4), draw.randrange(heads, graph), draw.randrange(graph, len(index), 2)])
+    width = draw.choice([1, 2, 4, 8])
+    value = draw.choice([0, 1, 2, 7, n - 1, n, n + 1, 255, 2**15, 2**16 - 1, 2**31 - 1, 2**32 - 1, 2**63, 2**64 - 1])
+    changed = index.copy()
+    written = np.frombuffer((value % 256**width).to_bytes(width, "little"), np.uint8)[: len(index) - at]
+    changed[at : at + len(written)] = written
+    return changed
 
 
 def _npy_header(content: bytes, attack: str) -> bytes:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,13 +14,15 @@ import numpy as np
 import pytest
 
 import xmtc
+from tests.fuzz.models import harm
 from tests.methods.test_contract import METHODS, TREADER, briefly, corpus
 from tests.test_layers import HIDE_TORCH
 from tests.tiny import build_tiny
 from xmtc.core.calibration import calibration_of
 from xmtc.core.config import merge
 from xmtc.core.errors import ConfigError, ModelError
-from xmtc.core.storage import FolderReader
+from xmtc.core.storage import Details, FolderReader, Manifest, write_folder
+from xmtc.neural.frozen import LABELS, NUMBERS, read_weights
 
 torch = pytest.importorskip("torch", reason="models are exported by torch")
 pytest.importorskip("onnx")
@@ -287,3 +291,61 @@ def test_a_missing_package_is_named(exported, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(ConfigError, match=r"needs onnxruntime; install it with: pip install 'xmtc\[onnx\]'"):
         xmtc.load(exported / "int8")
+
+
+@pytest.mark.parametrize(
+    ("file", "attack"),
+    [  # the first three gave NaN or a traceback while ranking
+        ("head.safetensors", "tensor output.weight.scale any = nan"),
+        ("head.safetensors", "tensor output.weight.scale all = least"),
+        ("head.safetensors", "tensor output.bias shorter"),
+        ("head.safetensors", "tensor output.bias as int64"),
+        ("head.safetensors", "tensor output.weight matrix"),
+        ("frozen.json", "json 0"),
+        ("graph.onnx", "bytes half"),
+        ("encoder/tokenizer.json", "bytes half"),
+    ],
+)
+def test_harmed_files_are_refused_when_loaded(exported, tmp_path, file, attack):
+    shutil.copytree(exported / "int8", tmp_path / "model")
+    harm(tmp_path / "model", file, attack, random.Random(0))
+    with pytest.raises(ModelError) as error:
+        xmtc.load(tmp_path / "model")
+    assert "\n" not in str(error.value)
+
+
+def test_arrays_are_checked_by_shape_kind_and_labels(tmp_path):
+    def read(shapes, **arrays):
+        with write_folder(tmp_path / "model", overwrite=True) as out:
+            out.tensors("head", arrays)
+            out.labels(corpus().labels)
+            out.manifest(Manifest("lightxml", {}, 0, corpus().labels.n_labels, 1, "", Details()))
+        return read_weights(FolderReader(tmp_path / "model"), shapes, optional={"more": ("d",)})
+
+    shapes = {"a": ("n", "d"), "b": ("n",), "members": (LABELS, 3, "n", 2), "of": (NUMBERS, "n", 3)}
+    good = {
+        "a": np.ones((2, 4), np.float32),
+        "b": np.ones(2, np.float32),
+        "members": np.array([[0, 2], [1, -1]]),
+        "of": np.array([0, 1, 0]),
+    }
+    assert set(read(shapes, **good, unasked=np.ones(1))) == set(good)
+    assert set(read(shapes, **good, more=np.ones(4, np.float32))) == {*good, "more"}
+    for key, harmed in [
+        ("a", np.ones((2, 4), np.int64)),
+        ("a", np.full((2, 4), np.nan, np.float32)),
+        ("a", np.full((2, 4), 1e7, np.float32)),
+        ("b", np.ones(3, np.float32)),
+        ("b", np.ones((2, 1), np.float32)),
+        ("more", np.ones(3, np.float32)),
+        ("members", np.array([[0, 2], [1, 1]])),
+        ("members", np.array([[0, 2], [1, -2]])),
+        ("members", np.array([[0, 3], [1, -1]])),
+        ("of", np.array([0, 2, 0])),
+        ("of", np.array([0, -1, 0])),
+        ("of", np.array([0.0, 1, 0], np.float32)),
+    ]:
+        with pytest.raises(ModelError, match=rf"head\.safetensors: {key} "):
+            read(shapes, **{**good, key: harmed})
+    with pytest.raises(ModelError, match="a is missing"):
+        read(shapes, **{key: array for key, array in good.items() if key != "a"})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import scipy.sparse as sp
 
 from xmtc.core.corpus import Corpus
@@ -33,6 +34,24 @@ def rank_corpus(model: Model, corpus: Corpus, k: int, progress: Progress = SILEN
         parts.append(model.rank(documents[start:stop], k))
         progress.step(stop, len(corpus))
     return Ranking.stack(parts)
+
+
+def fill_known(model: Model, corpus: Corpus, ranking: Ranking, k: int, progress: Progress = SILENT) -> Ranking:
+    """Replace the concepts in a model's ranking of a corpus by its next labels that training saw, down to place k.
+
+    Concepts are entries of the vocabulary without training documents; see `LabelSet`. Only documents with a concept
+    among their labels are ranked again, deeper; a ranking without any stays as it is.
+    """
+    n, width = model.labels.n_labels, ranking.k
+    filled, found, rows = ranking.known(n).padded(k), ranking, np.arange(len(ranking))
+    while True:
+        n_known = ((found.labels >= 0) & (found.labels < n)).sum(axis=1)
+        rows = rows[(found.labels >= n).any(axis=1) & (n_known < k) & (found.labels[:, -1] >= 0)]  # lists that go on
+        if not len(rows) or width >= len(model.labels):
+            return filled
+        width = min(4 * width, len(model.labels))
+        found = rank_corpus(model, corpus.take(rows), width, progress)
+        filled = filled.put(rows, found.known(n).padded(filled.k).top(filled.k))
 
 
 def rank_in_stages(

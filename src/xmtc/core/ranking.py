@@ -96,6 +96,11 @@ class Ranking(Displayed):
             probabilities=None if self.probabilities is None else moved(self.probabilities, 0),
         )
 
+    def known(self, n_labels: int) -> Ranking:
+        """Return the ranking without concepts that training never saw: entries from `n_labels` on; see `LabelSet`."""
+        kept = self.labels < n_labels
+        return self if kept.all() else self.keep(kept)
+
     def put(self, rows: NDArray[np.integer], other: Ranking) -> Ranking:
         """Return the ranking with some of its rows replaced by those of another, which is as wide."""
         labels, scores = self.labels.copy(), self.scores.copy()

@@ -448,7 +448,8 @@ class FolderReader:
             if name.startswith(f"{prefix}/") and name.endswith(".npy"):
                 path = self.folder / PurePosixPath(name)
                 try:  # a plain array over the map: numba takes no np.memmap
-                    found[path.stem] = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+                    with np.errstate(over="ignore"):  # a hostile shape; numpy would also warn, and then refuse it
+                        found[path.stem] = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
                 except Exception as error:  # numpy raises many kinds for what is not its format
                     raise misfit(found, path.stem, f"is not an array ({_reason(error)})") from None
                 if not found[path.stem].flags.c_contiguous:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from xmtc.core.errors import ModelError
 
+LARGEST_WEIGHT = 1e6  # of networks: trained ones are far smaller, and larger ones overflow to NaN
 _BLOCK = 1 << 18  # elements looked at together: they and what is computed of them stay in the processor's cache
 _EXPONENT = {"float16": (np.uint16, 0x7C00), "float32": (np.uint32, 0x7F800000)}  # all ones in NaN and infinity
 

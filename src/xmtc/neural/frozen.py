@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from xmtc.core.config import Settings
 from xmtc.core.errors import ModelError
@@ -24,6 +24,7 @@ from xmtc.core.labels import LabelSet
 from xmtc.core.model import DisplayedModel, Documents, check_k, pack_texts
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Details, FolderReader, Manifest, Record, write_folder
+from xmtc.core.stored_arrays import LARGEST_WEIGHT
 from xmtc.core.texts import Texts
 from xmtc.features.tokens import Tokens, tokenize
 from xmtc.neural.fast_tokenizer import FastTokenizer
@@ -37,17 +38,19 @@ SCALE = ".scale"  # ends the name of what int8 rows are multiplied by
 _BATCH, _TOKENS = 256, 8192  # documents and tokens in a batch, padding included
 _WORD = re.compile(r"\w+")
 
+LABELS, NUMBERS = "labels", "numbers"  # of arrays of whole numbers; see `read_weights`
+Shape = tuple[int | str, ...]
 Found = tuple[NDArray[np.integer], NDArray[np.floating]]  # labels and their scores
 
 
 class FrozenSpec(Record):
     """How texts are read, and what an exported network stores beside its arrays; methods add their fields."""
 
-    max_length: int
-    windows: int = 1
+    max_length: int = Field(ge=1, le=1_000_000)
+    windows: int = Field(1, ge=1, le=10_000)
     window_choice: Choice = "first"
     window_pool: Joining = "mean"
-    pad_id: int
+    pad_id: int = Field(ge=0, lt=2**31)
     pad_left: bool = False
 
     @property
@@ -222,16 +225,62 @@ def read_spec(reader: FolderReader, spec: type[S]) -> S:
     return spec.model_validate_json(reader.text(SPEC) or "{}")
 
 
-def read_weights(reader: FolderReader, name: str = WEIGHTS) -> dict[str, NDArray[np.float32]]:
-    """Read the arrays behind a graph; rows that are stored in 8 bits come back as floats."""
+def read_weights(
+    reader: FolderReader,
+    shapes: Mapping[str, Shape],
+    *,
+    optional: Mapping[str, Shape] | None = None,
+    name: str = WEIGHTS,
+) -> dict[str, NDArray[Any]]:
+    """Read the arrays behind a graph; rows that are stored in 8 bits come back as floats.
+
+    Raises unless they have these shapes. A letter stands for any size, the same wherever it stands; `LABELS` first for
+    whole numbers that name each of so many labels once, with −1 between; `NUMBERS` first for whole numbers from 0 to
+    below the last. optional: arrays that may be missing.
+    """
     from safetensors.numpy import load_file
 
-    found = load_file(reader.folder / f"{name}.safetensors")
-    return {
-        key: array if f"{key}{SCALE}" not in found else array.astype(np.float32) * found[f"{key}{SCALE}"]
-        for key, array in found.items()
-        if not key.endswith(SCALE)
-    }
+    path = reader.path(f"{name}.safetensors")
+    found = load_file(path)
+    weights: dict[str, NDArray[Any]] = {}
+    sizes: dict[str, int] = {}
+    for key, shape in {**shapes, **(optional or {})}.items():
+        if key not in found and key not in shapes:
+            continue
+        array, scale = found.get(key), found.get(f"{key}{SCALE}")
+        if array is None:
+            raise misfit(path, key, "is missing")
+        if scale is not None:
+            if array.dtype != np.int8 or array.ndim != 2 or scale.shape != (len(array), 1) or scale.dtype != np.float32:
+                raise misfit(path, key, "and its scale do not fit")
+            with np.errstate(over="ignore"):
+                array = array.astype(np.float32) * scale
+        kind, wanted = (shape[0], shape[2:]) if shape[0] in (LABELS, NUMBERS) else (None, shape)
+        if array.ndim != len(wanted) or any(
+            size != (sizes.setdefault(want, size) if isinstance(want, str) else want)
+            for size, want in zip(array.shape, wanted, strict=True)
+        ):
+            raise misfit(path, key, f"has shape {array.shape}")
+        if array.dtype.kind not in ("f" if kind is None else "iu"):
+            raise misfit(path, key, f"holds {array.dtype}")
+        if kind is None:
+            if not (np.abs(array) <= LARGEST_WEIGHT).all():  # not so for NaN
+                raise misfit(path, key, f"holds NaN or numbers above {LARGEST_WEIGHT:g}")
+            weights[key] = array.astype(np.float32, copy=False)
+            continue
+        limit = sizes[shape[1]] if isinstance(shape[1], str) else shape[1]
+        weights[key] = array = array.astype(np.int64)
+        named = np.sort(array[array >= 0], axis=None)
+        if kind == LABELS and (array.min(initial=0) < -1 or not np.array_equal(named, np.arange(limit))):
+            raise misfit(path, key, f"must name each of {limit:,} labels once")
+        if kind == NUMBERS and (named.size < array.size or named[-1:].max(initial=-1) >= limit):
+            raise misfit(path, key, f"must hold numbers below {limit:,}")
+    return weights
+
+
+def misfit(path: Path, key: str, reason: str) -> ModelError:
+    """Return the error for an array that does not fit its model."""
+    return ModelError(f"{path}: {key} {reason}; export the model again, or copy it from a source that you trust")
 
 
 def read_tokenizer(reader: FolderReader, spec: FrozenSpec) -> Tokenizer:

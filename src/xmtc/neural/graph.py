@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from xmtc.core.errors import ConfigError, ModelError
 from xmtc.core.storage import FolderReader, FolderWriter
+from xmtc.core.stored_arrays import LARGEST_WEIGHT
 from xmtc.core.threads import n_threads
+from xmtc.neural.graph_check import find_graph_fault
 
 GRAPH = "graph.onnx"
 
@@ -33,7 +35,10 @@ class Graph:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.log_severity_level = 3  # errors alone
         self.name = name
+        self._path = reader.folder / name
         self._content = reader.data(name)
+        if fault := find_graph_fault(self._content.data):
+            raise ModelError(f"{self._path} {fault}; export the model again, or copy it from a source that you trust")
         try:
             self._session: Any = onnxruntime.InferenceSession(
                 str(reader.folder / name), options, providers=["CPUExecutionProvider"]
@@ -48,7 +53,19 @@ class Graph:
     def run(self, feeds: Mapping[str, NDArray]) -> dict[str, NDArray[np.float32]]:
         """Return the graph's outputs by name."""
         names = [output.name for output in self._session.get_outputs()]
-        return dict(zip(names, self._session.run(names, dict(feeds)), strict=True))
+        try:
+            found = dict(zip(names, self._session.run(names, dict(feeds)), strict=True))
+        except Exception as error:  # a graph may come from a stranger: it may not fit its inputs
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+            raise ModelError(f"{self._path} cannot be run ({reason}); export the model again") from None
+        for name, array in found.items():
+            if not isinstance(array, np.ndarray) or array.dtype != np.float32:
+                raise ModelError(f"{self._path}: output {name[:99]!r} is not of 32-bit floats; export the model again")
+            if not (np.abs(array) <= LARGEST_WEIGHT).all():  # not so for NaN
+                raise ModelError(
+                    f"{self._path}: output {name[:99]!r} holds NaN or too large numbers; export the model again"
+                )
+        return found
 
     def width(self, name: str) -> int:
         """Return the columns of an output."""

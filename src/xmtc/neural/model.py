@@ -18,7 +18,7 @@ from xmtc.core.labels import LabelSet
 from xmtc.core.model import DisplayedModel, Documents, check_k, pack_texts
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Details, FolderReader, FolderWriter, Manifest, write_folder
-from xmtc.core.stored_arrays import check_array
+from xmtc.core.stored_arrays import LARGEST_WEIGHT, check_array
 from xmtc.core.texts import Texts
 from xmtc.features.tokens import tokenize
 from xmtc.neural.batches import Inputs
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 N = TypeVar("N", bound=Network)
 M = TypeVar("M", bound=nn.Module)
-_LARGEST = 1e6  # of weights: trained ones are far smaller, and larger ones overflow to NaN
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,8 +120,8 @@ def restore_network(
             given = weights[key]
             if given.is_floating_point() != own.is_floating_point():
                 raise ValueError(f"{key} holds {given.dtype}, not {own.dtype}")
-            if own.is_floating_point() and not (given.abs() <= _LARGEST).all():  # not so for NaN
-                raise ValueError(f"{key} holds NaN or numbers above {_LARGEST:g}")
+            if own.is_floating_point() and not (given.abs() <= LARGEST_WEIGHT).all():  # not so for NaN
+                raise ValueError(f"{key} holds NaN or numbers above {LARGEST_WEIGHT:g}")
             # whole numbers follow from the labels' clusters, which were checked
             if not own.is_floating_point() and not torch.equal(given.to(own.dtype).view_as(own), own):
                 raise ValueError(f"{key} holds other clusters than the labels have")

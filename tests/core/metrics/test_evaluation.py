@@ -145,6 +145,25 @@ def test_equals_naive_loops(seed, width, mode):
     assert found.n == n
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_truth_known_drops_concepts_from_lists_too(seed):
+    """A naive loop that takes them out first; labels of training without documents stay, as before."""
+    rng = np.random.default_rng(seed)
+    truth, _, counts = random_case(seed)
+    labels = label_set(counts, n_labels=26)
+    lists = [rng.permutation(30)[: rng.integers(5, 13)].tolist() for _ in truth]
+    assert all(counts[label] == 0 for label in range(26, 30))
+    ranking, matrix = as_ranking(lists, 12), truth_matrix(truth, 30)
+    without = [[label for label in ranked if label < 26] for ranked in lists]
+    assert sum(map(len, lists)) > sum(map(len, without))
+    assert any(counts[label] == 0 for ranked in without for label in ranked[:5])
+    known = evaluate(ranking, matrix, labels, 2000, mode="known")
+    assert known.metrics == pytest.approx(naive(truth, without, counts, 2000, "known")[0], abs=1e-9)
+    assert known.metrics != pytest.approx(naive(truth, lists, counts, 2000, "known")[0], abs=1e-9)
+    served = evaluate(ranking, matrix, labels, 2000)  # with truth all they are answers like any other
+    assert served.metrics == pytest.approx(naive(truth, lists, counts, 2000)[0], abs=1e-9)
+
+
 def test_other_ks_and_propensity():
     truth, lists, counts = random_case(7, width=12)
     ks = (2, 10)

@@ -413,10 +413,12 @@ def test_an_index_is_stored(clouds: NDArray[np.float32], monkeypatch: pytest.Mon
     assert same(loaded.search(clouds[:50], 5), store.search(clouds[:50], 5))
     with pytest.raises(ModelError, match="array 'index_1' is missing"):
         NeighbourStore.from_arrays({name: arrays[name] for name in ("vectors", "index_0", "index_2")})
-    with pytest.raises(ModelError, match="cannot be read"):
-        NeighbourStore.from_arrays({**arrays, "index_1": arrays["index_1"][:100]}).search(clouds[:1], 5)
-    with pytest.raises(ModelError, match="not that of these vectors"):
-        NeighbourStore.from_arrays({"vectors": arrays["vectors"][:400], "index_0": arrays["index_2"]}).search(clouds, 5)
+    older = arrays["index_1"].copy()
+    older[HEAD + 9 : HEAD + 11].view("<u2")[:] = 1  # a version whose files usearch does not read
+    with pytest.raises(ModelError, match="the neighbour index cannot be read"):
+        NeighbourStore.from_arrays({**arrays, "index_1": older})
+    with pytest.raises(ModelError, match="'index_0' must hold rows from 0 to 399"):
+        NeighbourStore.from_arrays({"vectors": arrays["vectors"][:400], "index_0": arrays["index_2"]})
     monkeypatch.setitem(sys.modules, "usearch", None)
     without = NeighbourStore.from_arrays(arrays)
     assert not without.approximate
@@ -425,6 +427,69 @@ def test_an_index_is_stored(clouds: NDArray[np.float32], monkeypatch: pytest.Mon
     assert len(heard.facts) == 1
     assert "usearch is not installed" in heard.facts[0]
     assert same(exact, NeighbourStore.build(clouds, "never").search(clouds[:50], 5))
+
+
+# what becomes of a graph of 500 documents, 16 wide, and words of the line that refuses it: usearch reads outside its
+# memory by most of these. Places: 8 + 500 · 32 vectors, 64 and 40 bytes of heads, 2 · 500 of levels, then documents
+HEAD = 8 + 500 * 32
+LEVELS = HEAD + 64 + 40
+NODES = LEVELS + 2 * 500
+HOSTILE: dict[str, tuple[int, str, int, str]] = {
+    "more vectors": (0, "<u4", 501, "is not an index of usearch 2"),
+    "billions of vectors": (0, "<u4", 2**32 - 1, "does not hold vectors of width 16"),
+    "wider vectors": (4, "<u4", 64, "does not hold vectors of width 16"),
+    "infinite number": (8 + 32, "<u2", 0x7C00, "holds NaN, infinity"),
+    "another magic": (HEAD, "u1", 0, "is not an index of usearch 2"),
+    "another version": (HEAD + 7, "<u2", 3, "is not an index of usearch 2"),
+    "another metric": (HEAD + 13, "u1", ord("c"), "another kind of vectors"),
+    "wider numbers": (HEAD + 14, "u1", 11, "another kind of vectors"),
+    "deleted documents": (HEAD + 25, "<u8", 3, "contradicts itself"),
+    "another width": (HEAD + 33, "<u8", 1600, "contradicts itself"),
+    "several per key": (HEAD + 41, "u1", 1, "another kind of vectors"),
+    "more documents": (HEAD + 64, "<u8", 2**40, "contradicts itself"),
+    "more edges above": (HEAD + 72, "<u8", 17, "must have 32 edges"),
+    "more edges": (HEAD + 80, "<u8", 2**31, "must have 32 edges"),
+    "higher": (HEAD + 88, "<u8", 9, "an entry that is not on its highest level"),
+    "entry elsewhere": (HEAD + 96, "<u8", 500, "an entry that is not on its highest level"),
+    "level below": (LEVELS, "<i2", -1, "below the lowest level"),
+    "level above": (LEVELS, "<i2", 1, "is longer or shorter"),
+    "huge level": (LEVELS, "<i2", 32767, "is longer or shorter"),
+    "row of another pool": (NODES, "<u8", 2**63, "must hold rows from 500 to 999"),
+    "row twice": (NODES, "<u8", 501, "must hold rows from 500 to 999"),
+    "two levels": (NODES + 8, "<i2", 3, "gives a document two levels"),
+    "more edges than there is room": (NODES + 10, "<u4", 33, "has edges to documents that it does not hold"),
+    "an edge to nowhere": (NODES + 14, "<u4", 500, "has edges to documents that it does not hold"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_index_is_refused(kind: str, clouds: NDArray[np.float32]) -> None:
+    at, dtype, value, words = HOSTILE[kind]
+    arrays = NeighbourStore.build(clouds, "always").arrays()
+    harmed = arrays["index_1"].copy()
+    assert (harmed[:8].view("<u4") == [500, 32]).all()
+    assert harmed[LEVELS : LEVELS + 2].view("<i2") == 0  # the first document is on the lowest level alone
+    harmed[at : at + np.dtype(dtype).itemsize].view(dtype)[:] = value
+    with pytest.raises(ModelError, match=f"'index_1' .*{words}"):
+        NeighbourStore.from_arrays({**arrays, "index_1": harmed})
+
+
+def test_a_hostile_index_above_the_lowest_level_is_refused(clouds: NDArray[np.float32]) -> None:
+    arrays = NeighbourStore.build(clouds, "always").arrays()
+    index = arrays["index_1"]
+    levels = index[LEVELS:NODES].view("<i2")
+    above = int(np.flatnonzero(levels)[0])
+    edges = NODES + 142 * (above + 1) + 68 * int(levels[:above].sum())  # of level 1
+    assert 0 < index[edges : edges + 4].view("<u4") <= 16
+    low = int(np.flatnonzero(levels == 0)[0])
+    for at, value in ((edges, 17), (edges + 4, 500), (edges + 4, low)):
+        harmed = index.copy()
+        harmed[at : at + 4].view("<u4")[:] = value
+        with pytest.raises(ModelError, match="documents that are not on their level"):
+            NeighbourStore.from_arrays({**arrays, "index_1": harmed})
+    for part in (index[:100], index[:-2], np.concatenate([index, index[:2]]), index[:0]):
+        with pytest.raises(ModelError, match=r"too short|longer or shorter"):
+            NeighbourStore.from_arrays({**arrays, "index_1": part})
 
 
 def test_neighbour_of_an_all_zero_pool_block(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,7 +89,8 @@ Split = Annotated[
 TruthOption = Annotated[
     Truth,
     method_option(
-        "--truth", help="all counts every true label; known ignores labels that were not in the training data."
+        "--truth",
+        help="all counts every true label; known ignores labels that were not in the training data, in lists too.",
     ),
 ]
 PropensityOption = Annotated[

@@ -105,6 +105,7 @@ def judge(model: Model, corpus: Corpus, ranking: Ranking, mode: TruthMode) -> Ju
     if mode == "known":
         truth.data[aligned.labels.counts[truth.indices] == 0] = 0
         truth.eliminate_zeros()
+        ranking = ranking.known(model.labels.n_labels)
     counted = np.arange(len(corpus)) if mode == "all" else np.flatnonzero(np.diff(truth.indptr))
     return Judged(model, aligned, truth, ranking, find_right(ranking, truth), counted)
 

@@ -68,6 +68,8 @@ def collect(
     if not ks or min(ks) < 1:
         raise ConfigError(f"ks must be numbers above 0; got {tuple(ks)}")
     _check_match(ranking.top(max(*ks, LABEL_DEPTH)), truth, len(labels.counts))
+    if mode == "known":
+        ranking = ranking.known(labels.n_labels)  # a suggested concept is no answer to this question
     weights = inverse_propensity(labels.counts, n_documents, propensity)
     kept, documents = _kept(truth, labels.counts, mode)
     return _gather(ranking, kept, documents, labels.counts, weights, ks, unseen=mode == "all")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from xmtc.core import parallel
 from xmtc.core.errors import ModelError
+from xmtc.features.neighbours.stored_index import find_fault
 
 SHARD = 1 << 17  # documents a graph
 VERSION = "usearch 1"  # changes whenever the same vectors would give other bytes
@@ -33,6 +34,11 @@ def installed() -> bool:
 def n_shards(n: int) -> int:
     """Return the number of graphs for n documents."""
     return len(parallel.blocks(n, SHARD))
+
+
+def check_shard(shard: NDArray[np.uint8], number: int, n: int, width: int) -> str | None:
+    """Return what is wrong with a stored graph of a pool of n documents; None if it is safe to search."""
+    return find_fault(shard, width, parallel.blocks(n, SHARD)[number], (_CONNECTIVITY, 2 * _CONNECTIVITY))
 
 
 def build_shards(vectors: NDArray[np.float32]) -> list[NDArray[np.uint8]]:

@@ -162,7 +162,13 @@ class NeighbourStore:
                 raise misfit(arrays, "vectors", f"must have {width} columns; got {vectors.shape[1]}")
             n_shards = neighbours_index.n_shards(len(vectors)) if _SHARD.format(0) in arrays else 0
             shards = [check_array(arrays, _SHARD.format(i), "uint8") for i in range(n_shards)]
-            return cls(vectors, shards or None, bool(shards) and neighbours_index.installed())
+            for i, shard in enumerate(shards):
+                if fault := neighbours_index.check_shard(shard, i, *vectors.shape):
+                    raise misfit(arrays, _SHARD.format(i), fault)
+            store = cls(vectors, shards or None, bool(shards) and neighbours_index.installed())
+            if store.approximate:
+                _ = store._index  # opened now: what usearch refuses must not be found out by the first query
+            return store
         stored = check_array(arrays, "width", "int64", length=1, within=(0, 2**31 - 1))
         width = int(stored[0]) if width is None else width
         if stored[0] != width:

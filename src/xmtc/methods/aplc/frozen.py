@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 from scipy.special import log_expit
 
+from xmtc.core.errors import ModelError
 from xmtc.core.storage import FolderReader
 from xmtc.neural.frozen import (
+    LABELS,
+    SPEC,
     Found,
     FrozenBatch,
     FrozenModel,
     FrozenNetwork,
     FrozenSpec,
+    Shape,
     best_columns,
     join_windows,
     open_frozen,
@@ -33,10 +38,10 @@ _CHUNK = 65_536  # labels whose logits are held at once
 class AplcSpec(FrozenSpec):
     """What an exported model stores of its head."""
 
-    sizes: list[int]  # labels in head and tails
+    sizes: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)  # labels in head and tails
     bare: bool  # whether tails have neither norm nor ReLU
-    initial_bias: float  # constant in the labels' logits, unless each has its own (`prior`)
-    epsilon: float  # of the tails' norms
+    initial_bias: float = Field(ge=-1e6, le=1e6)  # constant in the labels' logits, unless each has its own (`prior`)
+    epsilon: float = Field(ge=0, le=1)  # of the tails' norms
 
 
 class FrozenAplc(FrozenNetwork):
@@ -119,6 +124,21 @@ class FrozenAplc(FrozenNetwork):
 def load_frozen(reader: FolderReader) -> FrozenModel:
     """Load an exported model."""
     manifest, labels = open_frozen(reader)
-    spec = read_spec(reader, AplcSpec)
-    network = FrozenAplc(Graph(reader), read_weights(reader), spec)
+    spec, n = read_spec(reader, AplcSpec), labels.n_labels
+    if sum(spec.sizes) != n:
+        raise ModelError(f"{reader.folder / SPEC}: sizes must add up to {n:,} labels; export the model again")
+    tails = len(spec.sizes) - 1
+    shapes: dict[str, Shape] = {
+        "hidden.weight": ("h", "d"),
+        "hidden.bias": ("h",),
+        "head": (spec.sizes[0] + tails, "h"),
+        "order": (LABELS, n, n),
+    }
+    for band, size in enumerate(spec.sizes[1:], 1):
+        narrow = f"narrow {band}"
+        shapes |= {f"squeeze.{band}": (narrow, "h"), f"labels.{band}": (size, narrow)}
+        if not spec.bare:
+            shapes |= {f"norm.{band}": (narrow,), f"shift.{band}": (narrow,)}
+    weights = read_weights(reader, shapes, optional={"prior": (n + tails,), "attention": ("d",)})
+    network = FrozenAplc(Graph(reader), weights, spec)
     return FrozenModel(manifest, labels, network, read_tokenizer(reader, spec), spec.layout, own_files(reader))

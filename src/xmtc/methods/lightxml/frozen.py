@@ -7,15 +7,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 from scipy.special import expit, log_expit
 
 from xmtc.core.storage import FolderReader
 from xmtc.neural.frozen import (
+    LABELS,
+    NUMBERS,
     Found,
     FrozenBatch,
     FrozenModel,
     FrozenNetwork,
     FrozenSpec,
+    Shape,
     best_columns,
     join_windows,
     open_frozen,
@@ -31,7 +35,7 @@ from xmtc.neural.graph import Graph
 class LightxmlSpec(FrozenSpec):
     """What an exported model stores of its head."""
 
-    shortlist: int | None = None  # clusters whose labels are ranked; None: one layer over all labels
+    shortlist: int | None = Field(None, ge=1)  # clusters whose labels are ranked; None: one layer over all labels
     sigmoid: bool = False  # on the bottleneck
 
 
@@ -88,6 +92,20 @@ class FrozenLightxml(FrozenNetwork):
 def load_frozen(reader: FolderReader) -> FrozenModel:
     """Load an exported model."""
     manifest, labels = open_frozen(reader)
-    spec = read_spec(reader, LightxmlSpec)
-    network = FrozenLightxml(Graph(reader), read_weights(reader), spec)
+    spec, n = read_spec(reader, LightxmlSpec), labels.n_labels
+    shapes: dict[str, Shape]
+    if spec.shortlist is None:
+        shapes = {"output.weight": (n, "d"), "output.bias": (n,)}
+    else:
+        shapes = {
+            "generator.weight": ("clusters", "recalled"),
+            "generator.bias": ("clusters",),
+            "bottleneck.weight": ("b", "d"),
+            "bottleneck.bias": ("b",),
+            "table": (n, "b"),
+            "members": (LABELS, n, "clusters", "largest"),
+            "cluster_of": (NUMBERS, "clusters", n),
+        }
+    weights = read_weights(reader, shapes, optional={"attention": ("d",)})
+    network = FrozenLightxml(Graph(reader), weights, spec)
     return FrozenModel(manifest, labels, network, read_tokenizer(reader, spec), spec.layout, own_files(reader))

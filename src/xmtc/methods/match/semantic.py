@@ -18,7 +18,7 @@ from xmtc.core.config import Settings
 from xmtc.core.labels import LabelSet
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import FolderReader, FolderWriter
-from xmtc.core.stored_arrays import check_array
+from xmtc.core.stored_arrays import check_array, misfit
 from xmtc.core.texts import Texts
 from xmtc.features.label_vectors import named_texts
 from xmtc.features.neighbours import NeighbourStore
@@ -34,10 +34,13 @@ class SemanticConfig(Settings):
     """Whether labels are candidates by meaning, too."""
 
     nearest: int = Field(
-        0, ge=0, description="labels nearest to a text by encoder.name that are candidates; 0: no encoder is used"
+        0,
+        ge=0,
+        le=10_000,
+        description="labels nearest to a text by encoder.name that are candidates; 0: no encoder is used",
     )
-    windows: int = Field(4, ge=1, description="parts of a long text that are read, at most, evenly spread")
-    window: int = Field(100, ge=1, description="words of a part")
+    windows: int = Field(4, ge=1, le=10_000, description="parts of a long text that are read, at most, evenly spread")
+    window: int = Field(100, ge=1, le=1_000_000, description="words of a part")
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +119,10 @@ class LabelVectors:
         read = FrozenEncoder.restore(reader, "texts", encoder)
         store = NeighbourStore.from_arrays(reader.arrays(f"{_PREFIX}_store"), read.encoder.width)
         within = (0, n_entries - 1)
-        entries = check_array(reader.arrays(_PREFIX), "entries", "int32", length=len(store), within=within)
+        arrays = reader.arrays(_PREFIX)
+        entries = check_array(arrays, "entries", "int32", length=len(store), within=within)
+        if (entries[1:] <= entries[:-1]).any():
+            raise misfit(arrays, "entries", "must rise")
         return cls(read, store, entries, config)
 
 

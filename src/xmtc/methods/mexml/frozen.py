@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 from scipy.special import expit, log_expit, logsumexp
 
 from xmtc.core.storage import FolderReader
 from xmtc.neural.frozen import (
+    LABELS,
     Found,
     FrozenBatch,
     FrozenModel,
     FrozenNetwork,
     FrozenSpec,
+    Shape,
     best_columns,
     open_frozen,
     own_files,
@@ -34,8 +37,8 @@ Outputs = Mapping[str, NDArray[np.float32]]
 class MexmlSpec(FrozenSpec):
     """What an exported model stores of its experts."""
 
-    experts: list[str]  # A (attention) or D (document) of each
-    shortlist: int | None = None  # clusters whose labels are scored; None: all labels
+    experts: list[Literal["A", "D"]] = Field(min_length=1)  # A (attention) or D (document) of each
+    shortlist: int | None = Field(None, ge=1)  # clusters whose labels are scored; None: all labels
 
 
 class FrozenMexml(FrozenNetwork):
@@ -113,6 +116,15 @@ class FrozenMexml(FrozenNetwork):
 def load_frozen(reader: FolderReader) -> FrozenModel:
     """Load an exported model."""
     manifest, labels = open_frozen(reader)
-    spec = read_spec(reader, MexmlSpec)
-    network = FrozenMexml(Graph(reader), read_weights(reader), spec)
+    spec, n = read_spec(reader, MexmlSpec), labels.n_labels
+    shapes: dict[str, Shape] = {}
+    for i, kind in enumerate(spec.experts):
+        shapes[f"bias.{i}"] = (n,)
+        shapes[f"output.{i}"] = (f"values {i}",) if kind == "A" else (n, f"document {i}")
+        if kind == "A":
+            shapes[f"queries.{i}"] = (n, f"states {i}")
+    if spec.shortlist is not None:
+        shapes |= {"generator.weight": ("clusters", "recalled"), "generator.bias": ("clusters",)}
+        shapes["members"] = (LABELS, n, "clusters", "largest")
+    network = FrozenMexml(Graph(reader), read_weights(reader, shapes), spec)
     return FrozenModel(manifest, labels, network, read_tokenizer(reader, spec), spec.layout, own_files(reader))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from scipy.special import expit
 
 from xmtc.core.explanation import Explanation
 from xmtc.core.storage import FolderReader, FolderWriter
+from xmtc.core.stored_arrays import check_array
 from xmtc.core.texts import Texts
 from xmtc.features.neighbours import Vectors
 from xmtc.features.tfidf import TfidfConfig
@@ -28,6 +29,7 @@ from xmtc.neural.frozen import (
     FrozenModel,
     FrozenNetwork,
     FrozenSpec,
+    Shape,
     TextReader,
     best_columns,
     open_frozen,
@@ -49,7 +51,7 @@ class TreaderSpec(FrozenSpec):
 
     words: bool = False  # whether texts are read as words, not by an encoder's tokenizer
     teacher: bool = False
-    vote: str = "none"  # "weight" and "log" let scopes raise the logits of their labels
+    vote: Literal["none", "weight", "log"] = "none"  # "weight" and "log" let scopes raise the logits of their labels
     comparer: FrozenSpec | None = None  # of an encoder that compares documents
 
 
@@ -205,7 +207,11 @@ def load_frozen(reader: FolderReader) -> FrozenTaughtModel:
             inner = FastTokenizer(reader.text(COMPARER_TOKENIZER) or "", spec.comparer.max_length)
             compare = ByGraph(Graph(reader, COMPARER), Tokenizer(inner, spec.comparer.max_length), spec.comparer)
         teacher = Teacher.load(reader, labels, near, ScopeConfig.model_validate(config["scope"]), compare)
-        descriptions = reader.arrays("descriptions")["words"]
-    network = FrozenTreader(Graph(reader), read_weights(reader), spec)
+        arrays = reader.arrays("descriptions")
+        descriptions = check_array(arrays, "words", "int32", ndim=2, length=len(labels), within=(-1, 2**31 - 2))
+    shapes: dict[str, Shape] = {"output.weight": (labels.n_labels, "d"), "output.bias": (labels.n_labels,)}
+    if spec.vote != "none":
+        shapes["vote"] = (2,)
+    network = FrozenTreader(Graph(reader), read_weights(reader, shapes), spec)
     files = own_files(reader, "words/", "teacher/", "descriptions/")
     return FrozenTaughtModel(manifest, labels, network, tokenizer, spec.layout, files, teacher, descriptions)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from pydantic import Field
 
-from xmtc.core.partition import Partition
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.storage import FolderReader, FolderWriter
@@ -24,15 +24,16 @@ from xmtc.methods.xbert.model import (
     JointMatcher,
     LinearMatcher,
     Matcher,
-    Member,
     StagedModel,
     XbertDetails,
+    restore_member,
 )
 from xmtc.methods.xbert.ranker import StagedSearchConfig
 from xmtc.neural.frozen import (
     AnySettings,
     FrozenInputs,
     FrozenSpec,
+    Shape,
     TextReader,
     best_columns,
     join_windows,
@@ -50,7 +51,7 @@ class XbertSpec(FrozenSpec):
 
     words: bool = False  # whether texts are read as words (X-ttention), not by an encoder's tokenizer
     vectors: bool = False  # whether rankers read the matcher's vectors
-    linear: float = 0.0  # share of a linear matcher beside the neural one
+    linear: float = Field(0.0, ge=0, le=1)  # share of a linear matcher beside the neural one
     linear_transform: Transform  # of its margins
 
 
@@ -117,19 +118,21 @@ def load_frozen(reader: FolderReader) -> StagedModel:
     search = StagedSearchConfig.model_validate(config["search"])
     beside = search.model_copy(update={"cluster": spec.linear_transform})
     tokenizer: TextReader = read_tokenizer(reader, spec) if not spec.words else _read_words(reader, spec)
+    tfidf = Tfidf.from_arrays(reader.arrays("tfidf"), TfidfConfig.model_validate(config["tfidf"]))
     members = []
     for i, details in enumerate(manifest.details.members):
         prefix = f"member-{i}"
         own = {name: reader.data(name) for name in (f"{prefix}/graph.onnx", f"{prefix}/head.safetensors")}
-        graph, weights = Graph(reader, f"{prefix}/graph.onnx"), read_weights(reader, f"{prefix}/head")
-        matcher: Matcher = FrozenMatcher(graph, weights, spec, search, own)
+        shapes: dict[str, Shape] = {"output.weight": (details.clusters, "d"), "output.bias": (details.clusters,)}
+        weights = read_weights(reader, shapes, optional={"attention": ("d",)}, name=f"{prefix}/head")
+        matcher: Matcher = FrozenMatcher(Graph(reader, f"{prefix}/graph.onnx"), weights, spec, search, own)
+        linear = None
         if details.matcher is not None:
-            tree = LinearTree.restore(reader.arrays(f"{prefix}/matcher"), details.matcher)
-            matcher = JointMatcher(matcher, LinearMatcher(tree, beside), spec.linear)
-        partition = Partition(reader.arrays(f"{prefix}/index")["parents"], details.clusters)
-        ranker = LinearTree.restore(reader.arrays(f"{prefix}/ranker"), details.ranker)
-        members.append(Member(partition, matcher, ranker))
-    tfidf = Tfidf.from_arrays(reader.arrays("tfidf"), TfidfConfig.model_validate(config["tfidf"]))
+            tree = LinearTree.restore(reader.arrays(f"{prefix}/matcher"), details.matcher, details.clusters)
+            linear = LinearMatcher(tree, beside)
+            matcher = JointMatcher(matcher, linear, spec.linear)
+        widths = (len(tfidf.vocabulary), weights["output.weight"].shape[1] if spec.vectors else 0)
+        members.append(restore_member(reader, i, details, labels.n_labels, matcher, linear, widths))
     text_reader = FrozenReader(tokenizer, own_files(reader, "words/"))
     ensemble = EnsembleConfig.model_validate(config["ensemble"])
     return StagedModel(manifest, labels, tfidf, text_reader, tuple(members), search, ensemble)

@@ -27,7 +27,6 @@ from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
 from xmtc.core.stages import finish_stage
 from xmtc.core.storage import Epoch, FolderReader, FolderWriter
-from xmtc.core.stored_arrays import check_array
 from xmtc.core.texts import Texts
 from xmtc.features.clustering import ClusterConfig, label_tree
 from xmtc.features.label_vectors import pifa
@@ -66,6 +65,7 @@ from xmtc.methods.xbert.model import (
     MemberDetails,
     StagedModel,
     XbertDetails,
+    restore_member,
 )
 from xmtc.methods.xbert.ranker import RankConfig, StagedSearchConfig, finish_tree, join_features, train_ranker
 from xmtc.methods.xbert.xttention import Xttention, XttentionConfig
@@ -162,14 +162,8 @@ class XbertMethod(Method[XbertConfig]):
                 sizes = (config.match, config.encoder, config.xttention)
                 network = load_network(reader, i, text_reader, details.clusters, *sizes)
             matcher = _join(network, linear, config, joins)
-            index, inside = reader.arrays(f"member-{i}/index"), (0, details.clusters - 1)
-            parents = check_array(index, "parents", "int32", length=labels.n_labels, within=inside)
-            ranker = LinearTree.restore(reader.arrays(f"member-{i}/ranker"), details.ranker, labels.n_labels)
-            partition = Partition(parents, details.clusters)
             widths = (len(tfidf.vocabulary), network.body.width if network is not None and joins else 0)
-            if not _fits(partition, ranker, linear, widths):
-                raise ModelError(f"{reader.folder / f'member-{i}'}: index, matcher and ranker differ; train again")
-            members.append(Member(partition, matcher, ranker))
+            members.append(restore_member(reader, i, details, labels.n_labels, matcher, linear, widths))
         shared = (labels, tfidf, text_reader, tuple(members))
         return StagedModel(manifest, *shared, config.search, config.ensemble)
 
@@ -441,21 +435,6 @@ def _linear(tree: LinearTree, config: XbertConfig) -> LinearMatcher:
 def _reads_vectors(config: XbertConfig, choice: FeatureChoice | None) -> bool:
     """Whether rankers read the matcher's vectors: as the settings say, or as dev did."""
     return config.rank.embedding is True if choice is None else choice.joined
-
-
-def _fits(partition: Partition, ranker: LinearTree, linear: LinearMatcher | None, widths: tuple[int, int]) -> bool:
-    """Whether the parts of a stored member are of the same clusters and features: searches rely on it.
-
-    widths: of TF-IDF, and of the text's vector where the ranker reads it, else 0.
-    """
-    n_clusters, starts = partition.n_clusters, ranker.child_starts
-    if len(starts) != n_clusters + 1 or starts[0] != n_clusters or len(ranker.leaf_labels) != len(partition):
-        return False
-    clusters = np.repeat(np.arange(n_clusters), np.diff(starts))
-    same = np.array_equal(partition.parents[ranker.leaf_labels], clusters) and ranker.shape.n_features == sum(widths)
-    if linear is None:
-        return same
-    return same and linear.tree.shape.n_features == widths[0] and len(linear.tree.leaf_labels) == n_clusters
 
 
 def _join(

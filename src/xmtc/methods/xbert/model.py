@@ -27,7 +27,8 @@ from xmtc.core.model import DisplayedModel, Documents, check_k, pack_texts
 from xmtc.core.partition import Partition, cluster_targets
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
-from xmtc.core.storage import Details, Epoch, FolderWriter, Manifest, Record, write_folder
+from xmtc.core.storage import Details, Epoch, FolderReader, FolderWriter, Manifest, Record, write_folder
+from xmtc.core.stored_arrays import check_array
 from xmtc.core.texts import Texts
 from xmtc.features.tfidf import Tfidf, word_shares
 from xmtc.features.tokens import Tokens
@@ -164,6 +165,41 @@ class Member:
     ) -> tuple[Ranking, NDArray[np.float32] | None]:
         """As its matcher's; a beam wider than there are clusters takes all."""
         return self.matcher.match(X, tokens, min(beam, self.partition.n_clusters), progress)
+
+
+def restore_member(
+    reader: FolderReader,
+    number: int,
+    details: MemberDetails,
+    n_labels: int,
+    matcher: Matcher,
+    linear: LinearMatcher | None,
+    widths: tuple[int, int],
+) -> Member:
+    """Rebuild the member of a number around its matcher; raise unless its parts fit together: searches rely on it.
+
+    linear: the linear part of the matcher. widths: of TF-IDF, and of the text's vector where the ranker reads it, else
+    0.
+    """
+    place, inside = f"member-{number}", (0, details.clusters - 1)
+    parents = check_array(reader.arrays(f"{place}/index"), "parents", "int32", length=n_labels, within=inside)
+    ranker = LinearTree.restore(reader.arrays(f"{place}/ranker"), details.ranker, n_labels)
+    partition = Partition(parents, details.clusters)
+    if not _fits(partition, ranker, linear, widths):
+        raise ModelError(f"{reader.folder / place}: index, matcher and ranker differ; train again")
+    return Member(partition, matcher, ranker)
+
+
+def _fits(partition: Partition, ranker: LinearTree, linear: LinearMatcher | None, widths: tuple[int, int]) -> bool:
+    """Whether the parts of a stored member are of the same clusters and features."""
+    n_clusters, starts = partition.n_clusters, ranker.child_starts
+    if len(starts) != n_clusters + 1 or starts[0] != n_clusters or len(ranker.leaf_labels) != len(partition):
+        return False
+    clusters = np.repeat(np.arange(n_clusters), np.diff(starts))
+    same = np.array_equal(partition.parents[ranker.leaf_labels], clusters) and ranker.shape.n_features == sum(widths)
+    if linear is None:
+        return same
+    return same and linear.tree.shape.n_features == widths[0] and len(linear.tree.leaf_labels) == n_clusters
 
 
 @dataclass(frozen=True, eq=False, repr=False)
