@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,6 @@ from xmtc.api import prepare_preset
 from xmtc.core.abilities import Composed
 from xmtc.core.calibration import uncalibrated
 from xmtc.core.errors import ConfigError
-from xmtc.core.storage import Latency
 from xmtc.core.threads import n_threads, one_thread
 from xmtc.methods.ensemble import CascadeModel, LearnedEnsemble
 from xmtc.methods.ensemble.latency import measure_latency, sample_documents
@@ -52,10 +52,13 @@ def pretended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("xmtc.methods.ensemble.within.measure_latency", pretend)
 
 
-def told(model: xmtc.Model) -> Latency:
-    found = model.manifest.details.latency
-    assert found is not None
-    return found
+def told(model: xmtc.Model) -> SimpleNamespace:
+    details = model.manifest.details
+    (chosen,) = (option for option in details.latency if option.chosen)
+    limit = details.latency_limit
+    assert limit is not None
+    kept = chosen.milliseconds <= limit
+    return SimpleNamespace(chosen=chosen.name, kept=kept, limit=limit, options=details.latency)
 
 
 def test_all_members_where_there_is_time(pretended: None, tmp_path: Path) -> None:
@@ -90,7 +93,7 @@ def test_a_cascade_for_as_many_documents_as_there_is_time_for(pretended: None, t
         (ends,) = (p for p in model.manifest.details.cascade if p.share == 1)
         assert ends.scores == whole.scores  # both say what the same ensemble reaches
     loaded = xmtc.load(out)
-    assert loaded.manifest.details.latency == found
+    assert told(loaded) == found
     assert loaded.rank(TEXTS, 5).labels.tolist() == model.rank(TEXTS, 5).labels.tolist()
     assert loaded.rank(TEXTS, 5).probabilities is not None
     with pytest.raises(ConfigError, match="holds a model for another latency"):

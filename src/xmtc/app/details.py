@@ -35,10 +35,10 @@ def cascade_report(model: Model) -> list[dict[str, Any]]:
     return found
 
 
-def latency_report(model: Model) -> dict[str, Any] | None:
-    """Return what a preset chose a model from by a limit on latency; None for others."""
-    found: dict[str, Any] | None = details_json(model).get("latency")
-    return found
+def latency_report(model: Model) -> tuple[float, list[dict[str, Any]]] | None:
+    """Return the limit on latency, in milliseconds, and what a preset chose a model from by it; None for others."""
+    details = details_json(model)
+    return (details["latency_limit"], details["latency"]) if "latency" in details else None
 
 
 def left_out(model: Model) -> list[str]:

@@ -80,21 +80,13 @@ class Epoch(Record):
 
 
 class LatencyOption(Record):
-    """A model that a limit on latency was chosen from."""
+    """A model that could be chosen for a limit on latency, measured on the machine that trained it."""
 
     name: str
     milliseconds: float  # for one document on one thread: the median, or a cascade's mean
     scores: dict[str, float]  # percent, on dev
     share: float | None = None  # of the documents that a cascade's expensive model ranks
-
-
-class Latency(Record):
-    """Which model was chosen to answer one document within a limit, on the machine that trained it."""
-
-    limit: float  # milliseconds
-    kept: bool  # False: no model is as fast, and this is the fastest
-    chosen: str  # of the options
-    options: list[LatencyOption]
+    chosen: bool = False
 
 
 class Details(Record):
@@ -105,7 +97,8 @@ class Details(Record):
     encoder: str | None = None  # sha256 of the encoder's weights that training started from
     curve: list[Epoch] = Field(default_factory=list)  # one entry per epoch, for methods that train in epochs
     format: Exported | None = None  # of an exported model, whose networks are ONNX graphs
-    latency: Latency | None = None  # where a preset chose the model by a limit on latency
+    latency_limit: float | None = None  # milliseconds for one document, where a preset chose the model by it
+    latency: list[LatencyOption] = Field(default_factory=list)  # what it was chosen from
 
 
 D = TypeVar("D", bound=Details)

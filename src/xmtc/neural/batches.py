@@ -34,8 +34,11 @@ class Batch:
 
     def to(self, device: torch.device) -> Self:
         """Return the batch on a device."""
-        there = {name: value for name, value in vars(self).items() if value is not None}
-        return type(self)(**{name: value.to(device, non_blocking=True) for name, value in there.items()})
+        moved = dict(vars(self))
+        for name, value in moved.items():
+            if value is not None:
+                moved[name] = value.to(device, non_blocking=True)
+        return type(self)(**moved)
 
     def dense_targets(self, n_labels: int) -> Tensor:
         """(B, n_labels) of zeros and ones; for small label sets only."""

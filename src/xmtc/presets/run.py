@@ -277,13 +277,11 @@ class PresetRun:
                     left_out=trained.left_out,
                 )
             self.seconds["ensemble"] = time.monotonic() - started
-        found = model.manifest.details.latency
-        assert found is not None
-        if not found.kept:
-            fastest = min(option.milliseconds for option in found.options)
+        chosen = next(option for option in model.manifest.details.latency if option.chosen)
+        if chosen.milliseconds > 1e3 * limit:
             progress.say(
-                f"warning: no model answers one document within {found.limit:g} ms here; the fastest, {found.chosen}, "
-                f"takes {fastest:.2f} ms"
+                f"warning: no model answers one document within {1e3 * limit:g} ms here; the fastest, {chosen.name}, "
+                f"takes {chosen.milliseconds:.2f} ms"
             )
         return model
 
@@ -318,9 +316,7 @@ class PresetRun:
         model = self.trainers.load(out)
         if (model.manifest.data, model.manifest.seed) != (corpus.fingerprint(), self.seed):
             raise ConfigError(f"{out} holds a model of other data or seed; choose another folder or --overwrite")
-        made_for = model.manifest.details.latency
-        wanted = None if self.latency is None else 1e3 * self.latency
-        if (None if made_for is None else made_for.limit) != wanted:
+        if model.manifest.details.latency_limit != (None if self.latency is None else 1e3 * self.latency):
             raise ConfigError(f"{out} holds a model for another latency; choose another folder or --overwrite")
         progress.say(f"{out} is finished already, with the same data and seed: nothing to do")
         return model

@@ -126,7 +126,7 @@ def print_model(path: str, model: Model, files: Mapping[str, int]) -> None:
     console.print("\nsettings, in the form of --set")
     _print_pairs(console, dict(flat_settings(manifest.config)))
     console.print("\ndetails")
-    hidden = ("leaderboard", "left_out", "cascade", "latency")
+    hidden = ("leaderboard", "left_out", "cascade", "latency", "latency_limit")
     shown = {name: value for name, value in details_json(model).items() if name not in hidden}
     _print_pairs(console, dict(flat_settings(shown)))
     print_leaderboard(model, path)

@@ -87,19 +87,22 @@ def print_latency(model: Model) -> None:
     report = latency_report(model)
     if report is None:
         return
-    limit = f"one document within {report['limit']:g} ms"
-    table = Table(box=box.SIMPLE, title=limit, title_justify="left", title_style="bold")
+    limit, options = report
+    title = f"one document within {limit:g} ms"
+    table = Table(box=box.SIMPLE, title=title, title_justify="left", title_style="bold")
     table.add_column("model")
-    keys = list(report["options"][0]["scores"])
+    keys = list(options[0]["scores"])
     for heading in ("ms", *keys):
         table.add_column(heading, justify="right")
-    for option in report["options"]:
-        chosen = option["name"] == report["chosen"]
+    kept = False
+    for option in options:
+        chosen = option.get("chosen", False)
+        kept = kept or (chosen and option["milliseconds"] <= limit)
         cells = (f"{option['milliseconds']:.2f}", *(f"{option['scores'][key]:.2f}" for key in keys))
         table.add_row(Text(f"{option['name']}{' *' if chosen else ''}"), *cells, style="bold" if chosen else None)
     out().print(table)
-    kept = "* chosen: the best that is fast enough" if report["kept"] else "* chosen: none is fast enough, the fastest"
-    out().print(Text(f"{kept}; one thread of the machine that trained it, median or a cascade's mean", style="dim"))
+    why = "* chosen: the best that is fast enough" if kept else "* chosen: none is fast enough, the fastest"
+    out().print(Text(f"{why}; one thread of the machine that trained it, median or a cascade's mean", style="dim"))
 
 
 def print_written(file: str | None, what: str = "report") -> None:

@@ -22,7 +22,7 @@ from xmtc.core.lessons import Lesson
 from xmtc.core.model import Documents, Model
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
-from xmtc.core.storage import Latency, LatencyOption
+from xmtc.core.storage import LatencyOption
 from xmtc.core.threads import one_thread
 from xmtc.methods.ensemble.latency import measure_latency, sample_documents
 from xmtc.methods.ensemble.members import EnsembleConfig, Standing, rank_shown, read_lessons
@@ -43,8 +43,9 @@ class _Option:
     seconds: float
     share: float | None = None
 
-    def to_record(self) -> LatencyOption:
-        given = {} if self.share is None else {"share": self.share}
+    def to_record(self, chosen: bool) -> LatencyOption:
+        given: dict[str, Any] = {} if self.share is None else {"share": self.share}
+        given |= {"chosen": True} if chosen else {}
         return LatencyOption(
             name=self.name, milliseconds=round(1e3 * self.seconds, 3), scores=dict(self.scores), **given
         )
@@ -77,29 +78,23 @@ def learn_within(
         chosen = max(fits, key=lambda option: option.scores["P@5"] + config.tail * option.scores["PSP@5"])
     else:
         chosen = min(options, key=lambda option: option.seconds)
-    found = Latency(
-        limit=1e3 * limit,
-        kept=bool(fits),
-        chosen=chosen.name,
-        options=[option.to_record() for option in options],
-    )
-    return note_latency(chosen.model, found)
+    return note_latency(chosen.model, 1e3 * limit, [option.to_record(option is chosen) for option in options])
 
 
 def measure_alone(model: Model, name: str, corpus: Corpus, limit: float) -> Model:
     """Return a model that there is no choice about, with its latency and whether it keeps the limit in its details."""
     with one_thread():
         seconds = measure_latency(model, sample_documents(corpus))
-    option = LatencyOption(name=name, milliseconds=round(1e3 * seconds, 3), scores={})
-    return note_latency(model, Latency(limit=1e3 * limit, kept=seconds <= limit, chosen=name, options=[option]))
+    option = LatencyOption(name=name, milliseconds=round(1e3 * seconds, 3), scores={}, chosen=True)
+    return note_latency(model, 1e3 * limit, [option])
 
 
-def note_latency(model: Model, latency: Latency) -> Model:
-    """Return a model that has this in its details."""
+def note_latency(model: Model, limit: float, options: list[LatencyOption]) -> Model:
+    """Return a model that has this in its details; the limit is in milliseconds."""
     if isinstance(model, CalibratedModel):
-        return replace(model, model=note_latency(model.model, latency))
+        return replace(model, model=note_latency(model.model, limit, options))
     manifest = model.manifest
-    noted = manifest.with_details(manifest.details.model_copy(update={"latency": latency}))
+    noted = manifest.with_details(manifest.details.model_copy(update={"latency_limit": limit, "latency": options}))
     changed: Model = replace(model, manifest=noted)  # type: ignore[type-var]  # every model is a dataclass
     return changed
 
