@@ -45,7 +45,7 @@ def write_rows(work: Work, texts: Texts, labelled: NDArray[np.int64]) -> Tfidf:
         shards = _Shards(work.folder, tasks)
         finish_stage(work.folder, _TFIDF, lambda: fit_shards(shards, len(texts), settings, work.progress).arrays())
         work.run("vectorising", transform_task, [(f"{_ROWS}/{parts[0]}", parts) for parts in tasks])
-        _join(work.folder, [f"{_ROWS}/{parts[0]}" for parts in tasks])
+        _join(work.folder, tasks)
     return Tfidf.from_arrays(read_stage(work.folder, _TFIDF), settings)
 
 
@@ -91,20 +91,17 @@ def count_task(job: Job) -> None:
 def transform_task(job: Job) -> None:
     """Write the rows of some shards' labelled documents."""
     tfidf = Tfidf.from_arrays(read_stage(job.folder, _TFIDF), job.config.tfidf)
-    sizes, parts = [], []
-    for shard in job.parts:
-        texts, labelled = _shard(job.folder, shard)
-        rows = tfidf.transform(texts)
-        biased = add_bias(rows if len(labelled) == len(texts) else rows[labelled], job.config.solver.bias)
-        sizes.append(np.diff(biased[0]))
-        parts.append(biased)
-    arrays = {
-        "sizes": np.concatenate(sizes),
-        "indices": np.concatenate([part[1] for part in parts]),
-        "data": np.concatenate([part[2] for part in parts]),
-        "width": np.array(parts[0][3]),
-    }
-    finish_stage(job.folder, job.stage, lambda: arrays)
+    if is_finished(job.folder, job.stage):
+        return
+    with write_stage(job.folder, job.stage) as out:  # shard by shard: the rows of a whole task may not fit into memory
+        for shard in job.parts:
+            texts, labelled = _shard(job.folder, shard)
+            rows = tfidf.transform(texts)
+            biased = add_bias(rows if len(labelled) == len(texts) else rows[labelled], job.config.solver.bias)
+            arrays = {"sizes": np.diff(biased[0]), "indices": biased[1], "data": biased[2]}
+            for name, array in arrays.items():
+                np.save(out / f"{name}-{shard}.npy", array, allow_pickle=False)
+        np.save(out / "width.npy", np.array(biased[3]), allow_pickle=False)
 
 
 class _Shards:
@@ -135,16 +132,21 @@ def _shard(folder: Path, number: int) -> tuple[Texts, NDArray[np.int64]]:
     return Texts(found["buffer"], found["offsets"][first : last + 1]), labelled[mine] - first
 
 
-def _join(folder: Path, stages: list[str]) -> None:
+def _join(folder: Path, tasks: list[list[int]]) -> None:
     """Write the rows of all tasks end to end."""
-    parts = [read_stage(folder, stage) for stage in stages]
-    sizes = np.concatenate([part["sizes"] for part in parts])
+
+    def read(name: str) -> Iterator[NDArray[Any]]:
+        for shards in tasks:  # one task's files at a time: a process cannot map those of all
+            found = read_stage(folder, f"{_ROWS}/{shards[0]}")
+            yield from (found[f"{name}-{shard}"] for shard in shards)
+
+    sizes = np.concatenate([np.array(part) for part in read("sizes")])
     with write_stage(folder, _MATRIX) as out:
         np.save(out / "indptr.npy", np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), allow_pickle=False)
-        np.save(out / "width.npy", parts[0]["width"], allow_pickle=False)
+        np.save(out / "width.npy", read_stage(folder, f"{_ROWS}/{tasks[0][0]}")["width"], allow_pickle=False)
         for name in _PARTS[1:]:
             with (out / f"{name}.npy").open("wb") as file:
-                header = {"descr": parts[0][name].dtype.str, "fortran_order": False, "shape": (int(sizes.sum()),)}
+                header = {"descr": next(read(name)).dtype.str, "fortran_order": False, "shape": (int(sizes.sum()),)}
                 npy.write_array_header_1_0(file, header)
-                for part in parts:
-                    file.write(part[name].data)
+                for part in read(name):
+                    file.write(part.data)
