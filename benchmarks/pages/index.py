@@ -116,33 +116,31 @@ def _tail(every: dict[str, list[System]]) -> str:
 def _price(every: dict[str, list[System]]) -> str:
     gaps = _gaps(every, "P@5")
     told = ", ".join(f"{name} {_times(ours.train_s / rival.train_s)}" for name, ours, rival, _ in gaps)
-    return told and (
+    if not gaps:
+        return ""
+    return (
         f"**Its price.** The most accurate of ours trains for this multiple of the best rival's time: {told}. "
         "Times of presets, neural methods and ensembles start from texts, all others from the TF-IDF matrix."
     )
 
 
 def _quick(every: dict[str, list[System]]) -> str:
-    """Our quickest training that is about as good as the best rival, against that rival and the quickest one."""
+    """Our quickest training that is about as good as the best rival, beside that rival's."""
     told = []
     for name, systems in every.items():
-        rivals = [system for system in systems if not system.ours]
-        rival = best(rivals)
+        rival = best([system for system in systems if not system.ours])
         if rival is None:
             continue
         good = [one for one in systems if one.ours and one.metrics["P@5"] >= rival.metrics["P@5"] - _CLOSE]
-        if good:
-            ours = min(good, key=lambda one: one.train_s)
-            told.append(f"{name} {ours.title} in {duration(ours.train_s)} ({rival.title} {duration(rival.train_s)})")
-        else:
-            told.append(f"{name} none")
+        ours = min(good, key=lambda one: one.train_s, default=None)
+        trained = "none" if ours is None else f"{ours.title} in {duration(ours.train_s)}"
+        told.append(f"{name} {trained} ({rival.title} {duration(rival.train_s)})")
+    if not told:
+        return ""
     return (
-        told
-        and (
-            f"**Speed.** Our quickest system whose P@5 is at most {_CLOSE} points below the best rival's (in "
-            f"brackets): {'; '.join(told)}. On two cores; more were not tried."
-        )
-    ) or ""
+        f"**Speed.** Our quickest system whose P@5 is at most {_CLOSE} points below the best rival's (in brackets): "
+        f"{'; '.join(told)}. On two cores; more were not tried."
+    )
 
 
 def _papers(every: dict[str, list[System]]) -> str:
