@@ -15,7 +15,7 @@ from tests.methods.linear.test_tasks import same
 
 ROOT = Path(__file__).parents[3]
 LIMIT = 320  # megabytes that the process may take for itself: Python, numba and kernels need half of it
-WORDS = 400  # of a document, all different: 8 bytes each in the matrix
+WORDS = 2000  # of a document, all different: 8 bytes each in the matrix
 
 
 @pytest.mark.slow
