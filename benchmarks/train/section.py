@@ -32,11 +32,13 @@ def describe_set(name: str) -> list[str]:
         parts += ["\n".join(told), difference_table("", pairs)]
     if learned:
         pairs = {
-            f"{source(' + '.join(found['members']), f'learned/{name}/{ensemble}')}, tail {tail}": one["minus_mean"]
-            for ensemble, found in learned.items()
+            f"{source(f'{i}', f'learned/{name}/{ensemble}')}, tail {tail}": one["minus_mean"]
+            for i, (ensemble, found) in enumerate(learned.items(), 1)
             for tail, one in found["learned"].items()
         }
-        parts += ["Learned ensembles against the best weighted mean of the same rankings:", difference_table("", pairs)]
+        told = [f"- {i}: {' + '.join(found['members'])}" for i, found in enumerate(learned.values(), 1)]
+        parts += ["Learned ensembles against the best weighted mean of the same rankings:", "\n".join(told)]
+        parts += [difference_table("", pairs)]
     if any(_matching(run) for run in runs.values()):
         parts += ["## Matching clusters", _matching_table(name, runs)]
     if any(run["curve"] for run in runs.values()):
