@@ -40,6 +40,7 @@ def run_page(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, kinds: tu
                 running.run(block)
 
 
+@pytest.mark.timeout(900)  # a page is many commands
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
 @pytest.mark.parametrize("name", with_blocks(""))
 def test_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quiet: None) -> None:
