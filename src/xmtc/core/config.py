@@ -28,7 +28,7 @@ AnySettings = TypeVar("AnySettings", bound=Settings)
 
 
 def build(cls: type[AnySettings], *layers: Mapping[str, Any]) -> AnySettings:
-    """Make settings from nested mappings, of which later ones win; report the first error in one line."""
+    """Make settings from nested mappings; later ones win. Report the first error in one line."""
     merged: Mapping[str, Any] = reduce(merge, layers) if layers else {}
     try:
         return cls.model_validate(dict(merged))

@@ -50,8 +50,8 @@ def find_unseen(
 
     If the corpus is not the model's training corpus, these are all documents. If it is, they are the part that training
     held out; if training held out none, a copy of the model is trained without a part, and the copy and that part are
-    returned. Raise if the model was trained with separate dev documents: it was trained on all documents of the corpus,
-    and training a copy may take hours.
+    returned. Raises if the model was trained with separate dev documents: it was then trained on all documents of the
+    corpus, and training a copy may take hours.
     """
     manifest = model.manifest
     if not is_training_corpus(model, corpus):

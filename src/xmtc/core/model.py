@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Documents = Sequence[str] | sp.csr_matrix  # texts, or features if the model was trained on features
 
 
-MOST_K = 10_000_000  # maximum k: rankings have this width even if the model has fewer labels
+MOST_K = 10_000_000  # maximum k: rankings are k wide even if the model has fewer labels
 
 
 def check_k(k: object) -> None:
@@ -105,7 +105,7 @@ class DisplayedModel(Displayed):
         return load, (str(folder), self.manifest.to_json())  # type: ignore[attr-defined]
 
     def display_line(self: Model) -> str:
-        """Return the method, the size of the training data and the number of labels."""
+        """Return the method, the size of the training data, the kind of input and the number of labels."""
         facts = self.manifest
         width = facts.details.features
         ranks = "ranks texts" if width is None else f"ranks rows of {width:,} features"

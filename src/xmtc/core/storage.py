@@ -236,8 +236,8 @@ def write_folder(folder: str | Path, *, overwrite: bool = False) -> Iterator[Fol
 def add_file(folder: str | Path, name: str, content: bytes) -> None:
     """Add or replace one file of a saved model, and list it in `model.json`.
 
-    If killed, it leaves the model unchanged or complete; when a file is replaced, possibly complete but without that
-    file.
+    If it is killed, the model is either unchanged or fully updated; when a file is replaced, the model may also be
+    intact but without that file.
     """
     target = Path(folder)
     raw = FolderReader(target).facts
@@ -261,7 +261,7 @@ def check_addable(folder: str | Path) -> None:
 
 @contextmanager
 def _inside(target: Path) -> Iterator[FolderWriter]:
-    """Yield a writer for a temporary folder inside a model, because the model may be its own disk."""
+    """Yield a writer for a temporary folder inside a model, because the model may be on a separate disk."""
     temporary = target / f".{target.name}.writing-{os.getpid()}"
     try:
         recover(target.absolute() / target.name)  # remains of killed writers

@@ -42,7 +42,7 @@ def whole_folder(target: Path) -> Iterator[Path]:
 def recover(target: Path) -> None:
     """Clean up after killed writers of a folder; folders of a process that still runs are kept.
 
-    A folder that a killed swap moved aside is restored if the target is missing. Only then is anything removed.
+    First restores a folder that a killed swap moved aside, if the target is missing; then removes the rest.
     """
     prefix = f".{target.name}.writing-"
     left = target.parent.iterdir() if target.parent.is_dir() else ()
