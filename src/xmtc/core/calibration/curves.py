@@ -33,7 +33,7 @@ class Isotonic:
 
 @dataclass(frozen=True, eq=False)
 class Platt:
-    """1 / (1 + exp(−(slope · x + intercept))), slope ≥ 0 (Platt 1999), of the score or of its log-odds."""
+    """Logistic curve 1 / (1 + exp(−(slope · x + intercept))), slope ≥ 0 (Platt 1999); x: the score or its log-odds."""
 
     slope: float
     intercept: float
