@@ -1,1 +1,1 @@
-"""The nouns of the library: labels, corpora, partitions, rankings, metrics, storage. No torch, no user's files."""
+"""The library's basic types: labels, corpora, partitions, rankings, metrics, storage. No torch, no user files."""

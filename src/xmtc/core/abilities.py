@@ -1,4 +1,4 @@
-"""Abilities: what only some models, or methods, can do. Ask with `isinstance`; every model is a `Model` too."""
+"""Abilities: what only some models or methods can do. Test with `isinstance`; every model is also a `Model`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ M = TypeVar("M", bound=Model)
 
 @runtime_checkable
 class Staged(Protocol):
-    """A model that ranks in stages, and can say how good the stages before the last are."""
+    """A model that ranks in stages and can measure the quality of the stages before the last."""
 
     def rank_in_stages(
         self, corpus: Corpus, k: int = 5, truth: TruthMode = "all", progress: Progress = SILENT
@@ -33,35 +33,35 @@ class Staged(Protocol):
 
 @runtime_checkable
 class Lexical(Protocol):
-    """A model that learns from words, and so knows some words and not others."""
+    """A model that learns from words, so it knows some words and not others."""
 
     def known_words(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return, for each text, how many of its distinct words the model knows, and how many it has."""
+        """Return, for each text, how many of its distinct words the model knows, and how many distinct words it has."""
 
 
 @runtime_checkable
 class RanksConcepts(Protocol):
-    """A model that can rank concepts, which no training document has, beside the labels that it was trained on."""
+    """A model that can rank concepts without training documents, in addition to the labels that it was trained on."""
 
     @property
     def ranked_concepts(self) -> NDArray[np.int64]:
-        """Entries of its labels from `labels.n_labels` on that it may rank, ascending; none for some models."""
+        """Entries of the model's labels, from `labels.n_labels` on, that it can rank, ascending; may be empty."""
 
 
 @runtime_checkable
 class Forgetful(Protocol):
-    """A model that can show how it would rank labels that no training document has."""
+    """A model that can rank some of its labels as if no training document had them."""
 
     def forget(self, ids: Collection[str]) -> Model | None:
         """Return a copy that ranks these labels as if no training document had them; None if it could not rank them.
 
-        A learned ensemble finds out with such copies what scores of unseen labels are worth.
+        A learned ensemble uses such copies to learn how reliable the scores of unseen labels are.
         """
 
 
 def find_concepts(model: Model) -> NDArray[np.int64]:
-    """Return the entries from `labels.n_labels` on that a model can rank; none for most models."""
-    from xmtc.core.calibration import uncalibrated  # imports what imports this module
+    """Return the entries from `labels.n_labels` on that a model can rank; empty for most models."""
+    from xmtc.core.calibration import uncalibrated  # avoids a circular import
 
     plain = uncalibrated(model)
     return plain.ranked_concepts if isinstance(plain, RanksConcepts) else np.zeros(0, dtype=np.int64)
@@ -73,7 +73,7 @@ def count_ranked(model: Model) -> int:
 
 
 def can_rank(model: Model, id: str) -> bool:
-    """Say whether a model can rank the label with this id."""
+    """Return whether a model can rank the label with this id."""
     entry = model.labels.position.get(id)
     return entry is not None and (entry < model.labels.n_labels or entry in find_concepts(model))
 
@@ -83,22 +83,22 @@ class TakesLabels(Protocol[M]):
     """A method whose models can rank new concepts by their texts, without documents and without training."""
 
     def add_labels(self, model: M, concepts: Sequence[Concept], *, progress: Progress = SILENT) -> M:
-        """Return a copy of a model that knows these concepts, too; those that it knows are described anew."""
+        """Return a copy of a model that also knows these concepts; known concepts get the new description."""
         ...
 
 
 @runtime_checkable
 class Composed(Protocol):
-    """A model that ranks by other models."""
+    """A model that combines other models."""
 
     @property
     def members(self) -> Sequence[Model]:
-        """The models that rank together."""
+        """The models that are combined."""
 
 
 def reads_labels(model: Model) -> bool:
-    """Say whether a model, or a member of it, ranks labels by their texts, and so new ones too."""
-    from xmtc.core.calibration import uncalibrated  # imports what imports this module
+    """Return whether a model, or one of its members, ranks labels by their texts, and therefore also new labels."""
+    from xmtc.core.calibration import uncalibrated  # avoids a circular import
 
     plain = uncalibrated(model)
     if isinstance(plain, Composed):

@@ -1,6 +1,6 @@
-"""The cache: arrays that are dear to compute, on disk, keyed by what they were computed from.
+"""Disk cache for arrays that are expensive to compute, keyed by a hash of their inputs.
 
-Lies in $XMTC_CACHE (default ~/.cache/xmtc), is safe to delete at any time, and never holds half an entry.
+Stored in $XMTC_CACHE (default ~/.cache/xmtc). It is safe to delete at any time and never holds an incomplete entry.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def cache_folder() -> Path:
 
 
 def key_of(parts: Iterable[bytes | str | NDArray[Any]]) -> str:
-    """Return a sha256 over the parts, with their kinds and lengths, so that no two splittings collide."""
+    """Return a sha256 over the parts with their types and lengths, so that different splits do not collide."""
     digest = hashlib.sha256()
     for part in parts:
         raw = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
@@ -51,13 +51,13 @@ def cached(
                 f"cannot write the cache in {entry.parent}: {error.strerror or error}; set XMTC_CACHE to another folder"
             ) from None
         found = _load(entry, names)
-        if found is None:  # deleted already
+        if found is None:  # deleted in the meantime
             return dict(arrays)
     return found
 
 
 def _load(entry: Path, names: Sequence[str]) -> dict[str, NDArray[Any]] | None:
-    """The entry's arrays; None unless all are there, for it may be deleted at any time."""
+    """Return the entry's arrays; None unless all exist, because the entry may be deleted at any time."""
     try:
         maps = [np.load(entry / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in names]
     except (OSError, ValueError, EOFError):
@@ -66,14 +66,14 @@ def _load(entry: Path, names: Sequence[str]) -> dict[str, NDArray[Any]] | None:
 
 
 def _store(entry: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a sibling and rename it; if another process was faster, its entry stays."""
+    """Write a temporary sibling and rename it; if another process was faster, keep its entry."""
     entry.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=".writing-", dir=entry.parent))
     try:
         for name, array in arrays.items():
             np.save(partial / f"{name}.npy", array, allow_pickle=False)
         if _load(entry, list(arrays)) is None:
-            shutil.rmtree(entry, ignore_errors=True)  # what a deletion left over
+            shutil.rmtree(entry, ignore_errors=True)  # remains of a partial deletion
             with suppress(OSError):  # another process was faster
                 partial.rename(entry)
     finally:

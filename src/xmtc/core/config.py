@@ -1,7 +1,7 @@
-"""Settings: typed, closed, with their defaults in one place.
+"""Settings: typed, no unknown keys, each default defined in one place.
 
-Each concern's settings stand beside the code they govern and derive from `Settings`; a method's `Config` composes
-them. Recipes are TOML files of the same shape; `--set a.b=c` wins over a recipe.
+The settings of each component are defined next to its code and derive from `Settings`; a method's `Config` composes
+them. Recipes are TOML files of the same structure; `--set a.b=c` overrides a recipe.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from xmtc.core.errors import ConfigError, nearest
 
 
 class Settings(BaseModel):
-    """Base of all settings: unknown keys, NaN and infinity are refused, values never change."""
+    """Base class of all settings: immutable; rejects unknown keys, NaN and infinity."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -28,7 +28,7 @@ AnySettings = TypeVar("AnySettings", bound=Settings)
 
 
 def build(cls: type[AnySettings], *layers: Mapping[str, Any]) -> AnySettings:
-    """Make settings from nested mappings, later ones winning; the first mistake becomes one line."""
+    """Make settings from nested mappings; later ones win. Report the first error in one line."""
     merged: Mapping[str, Any] = reduce(merge, layers) if layers else {}
     try:
         return cls.model_validate(dict(merged))
@@ -37,7 +37,7 @@ def build(cls: type[AnySettings], *layers: Mapping[str, Any]) -> AnySettings:
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the two nested mappings as one; `above` wins."""
+    """Merge two nested mappings; `above` wins."""
     merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)
@@ -46,7 +46,7 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
-    """Turn `a.b=c` strings into a nested mapping. Values are read as JSON where they are JSON, else as strings."""
+    """Turn `a.b=c` strings into a nested mapping. Values that are valid JSON are parsed as JSON; others are strings."""
     result: dict[str, Any] = {}
     for assignment in assignments:
         path, equals, text = assignment.partition("=")
@@ -63,7 +63,7 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file, with a one-line error naming the file and the place of a mistake."""
+    """Read a TOML file; raise a one-line error with the file and the position of a syntax error."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -82,7 +82,7 @@ def _one_line(cls: type[Settings], error: ValidationError) -> str:
         hint = f" Did you mean {' or '.join(elsewhere)}?" if elsewhere else nearest(last, known)
         hint = hint or f" Known here: {', '.join(sorted(known))}."
         return f"unknown setting {path!r}.{hint}"
-    if not path:  # a rule over several settings speaks for itself
+    if not path:  # the message of a rule over several settings needs no path
         return first["msg"].removeprefix("Value error, ")
     more = f" ({error.error_count() - 1} more mistakes)" if error.error_count() > 1 else ""
     hint = """ (a list is JSON, quoted for the shell: '["a", "b"]')""" if first["type"] == "list_type" else ""
@@ -90,12 +90,12 @@ def _one_line(cls: type[Settings], error: ValidationError) -> str:
 
 
 def find_settings(cls: type[BaseModel], name: str) -> list[str]:
-    """Return the paths of all settings of this name, such as `tfidf.analyzer` for `analyzer`."""
+    """Return the paths of all settings with this name, such as `tfidf.analyzer` for `analyzer`."""
     return [path for path in _paths(cls) if path.rpartition(".")[2] == name]
 
 
 def _paths(cls: type[BaseModel]) -> Iterator[str]:
-    """Names of all fields, nested ones as `tree.trees`."""
+    """Yield the names of all fields, nested ones as `tree.trees`."""
     for name in cls.model_fields:
         yield name
         nested = _nested(cls, name)
@@ -104,7 +104,7 @@ def _paths(cls: type[BaseModel]) -> Iterator[str]:
 
 
 def _fields_at(cls: type[BaseModel], path: Iterable[str]) -> list[str]:
-    """Names of the fields of the settings nested at `path`."""
+    """Return the field names of the settings nested at `path`."""
     for part in path:
         nested = _nested(cls, part)
         if nested is None:
@@ -114,7 +114,7 @@ def _fields_at(cls: type[BaseModel], path: Iterable[str]) -> list[str]:
 
 
 def _nested(cls: type[BaseModel], name: str) -> type[BaseModel] | None:
-    """The settings that a field holds, or may hold; None if it holds a value."""
+    """Return the type of the settings that a field holds or may hold; None if it holds a value."""
     field = cls.model_fields.get(name)
     options = [] if field is None else [field.annotation, *get_args(field.annotation)]
     return next((option for option in options if isinstance(option, type) and issubclass(option, BaseModel)), None)

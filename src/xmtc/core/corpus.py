@@ -1,4 +1,4 @@
-"""Corpus: documents with their labels, as texts, as features, or both. Knows no file formats."""
+"""Corpus: documents with their labels, as texts, as features, or both. Independent of file formats."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from xmtc.core.texts import AT_ONCE, Texts, to_utf8
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Corpus(Displayed):
-    """Row i of every field speaks of document i; Y has one column for each entry of `labels`."""
+    """Documents and their labels. Row i of every field is document i; Y has one column per entry of `labels`."""
 
     ids: Texts
     texts: Texts | None
     X: sp.csr_matrix | None  # (documents × features)
     Y: sp.csr_matrix  # (documents × label entries), ones
     labels: LabelSet
-    groups: NDArray[np.int64] | None = None  # documents of one number stay together when some are held out
-    n_names: int = 0  # rows at the end that are names of labels, for training: neither counted nor held out
+    groups: NDArray[np.int64] | None = None  # documents with the same number stay together when some are held out
+    n_names: int = 0  # number of last rows that are label names, used only for training: neither counted nor held out
 
     def __post_init__(self) -> None:
         if self.texts is None and self.X is None:
             raise DataError("a corpus needs texts or features; got neither")
-        # lists of strings and other matrices are welcome too; frozen fields are set this way
+        # also accepts lists of strings and other matrix types; frozen fields are set this way
         object.__setattr__(self, "ids", Texts.pack(self.ids))
         object.__setattr__(self, "Y", sp.csr_matrix(self.Y))
         if self.texts is not None:
@@ -66,7 +66,7 @@ class Corpus(Displayed):
     ) -> Corpus:
         """Make a corpus from texts and, for each, a list of label strings; `concepts` add names and parents.
 
-        `groups`: a source, author or year of each document. Documents of one group are never on both sides of a split.
+        `groups`: a source, author or year per document. Documents of one group are never on both sides of a split.
 
         >>> import xmtc
         >>> corpus = xmtc.Corpus.from_lists(
@@ -89,7 +89,7 @@ class Corpus(Displayed):
         ids: Iterable[str] | None = None,
         concepts: Iterable[Concept] = (),
     ) -> Corpus:
-        """Build the label set from the documents' own labels and count them; ids default to row numbers."""
+        """Build the label set from the labels of the documents and count them; ids default to row numbers."""
         lists: list[list[str]] = []
         for row, document in enumerate(label_lists):
             if isinstance(document, str):
@@ -104,11 +104,11 @@ class Corpus(Displayed):
         return len(self.ids)
 
     def grouped(self, groups: Iterable[str | int] | None) -> Corpus:
-        """Return this corpus with a group for each document, such as its source or year; None: without groups."""
+        """Return this corpus with a group per document, such as its source or year; None removes the groups."""
         return replace(self, groups=None if groups is None else np.asarray(list(groups), dtype=object))
 
     def display_line(self) -> str:
-        """Return sizes of documents and labels."""
+        """Return the numbers of documents and labels."""
         held = [] if self.texts is None else [f"{len(self.texts.buffer):,} bytes of text"]
         held += [] if self.X is None else [f"{self.X.shape[1]:,} features"]
         mean = self.Y.nnz / len(self) if len(self) else 0
@@ -127,7 +127,7 @@ class Corpus(Displayed):
         return [Grid("document", ("text", "labels"), rows)]
 
     def take(self, rows: Sequence[int] | NDArray[np.integer]) -> Corpus:
-        """Return the given rows, in that order. Labels keep their places; their counts are those of the rows."""
+        """Return the given rows, in that order. Labels keep their positions; their counts are those of the rows."""
         chosen = np.asarray(rows)
         if chosen.dtype == bool:
             raise DataError("take needs row numbers, got a mask; pass np.flatnonzero(mask)")
@@ -149,10 +149,10 @@ class Corpus(Displayed):
         )
 
     def split(self, fraction: float, seed: int = 0) -> tuple[Corpus, Corpus]:
-        """Return (kept, held out): a seeded sample of `fraction` of the documents is held out, both in given order.
+        """Return (kept, held out): a random sample of `fraction` of the documents is held out; both keep the order.
 
-        A corpus with groups holds out whole groups: as many as fit into the fraction, at least the smallest one. Rows
-        that are names of labels are kept.
+        A corpus with groups holds out whole groups: as many as fit into the fraction, but at least the smallest one.
+        Rows that are label names are kept.
         """
         if not 0 < fraction < 1:
             raise DataError(f"split needs a fraction between 0 and 1; got {fraction}")
@@ -167,7 +167,7 @@ class Corpus(Displayed):
         return self.take(np.flatnonzero(~held)), self.take(np.flatnonzero(held))
 
     def fold(self, n: int, seed: int = 0) -> list[NDArray[np.int64]]:
-        """Return n sets of rows, by a seed and of about equal size; each row, and each group, is in one of them."""
+        """Return n random sets of rows of about equal size; each row, and each group, is in exactly one of them."""
         draw = np.random.default_rng(seed).permutation
         n_units = len(self) if self.groups is None else len(set(self.groups.tolist()))
         if n_units < n:
@@ -176,23 +176,23 @@ class Corpus(Displayed):
             return [np.sort(part) for part in np.array_split(draw(len(self)), n)]
         sizes, drawn = np.bincount(self.groups), draw(n_units)
         fold_of, filled = np.zeros(n_units, dtype=np.int64), [0] * n
-        for group in drawn[np.argsort(-sizes[drawn], kind="stable")].tolist():  # largest first, to the emptiest fold
+        for group in drawn[np.argsort(-sizes[drawn], kind="stable")].tolist():  # largest first, into the emptiest fold
             emptiest = filled.index(min(filled))
             fold_of[group] = emptiest
             filled[emptiest] += int(sizes[group])
         return [np.flatnonzero(fold_of[self.groups] == i) for i in range(n)]
 
     def labelled_rows(self) -> NDArray[np.int64]:
-        """Return the rows of documents that have a label; raise if none has one, for then nothing can be learnt."""
+        """Return the rows of documents that have a label; raise if none has one."""
         rows = np.flatnonzero(np.diff(self.Y[:, : self.labels.n_labels].tocsr().indptr))
         if len(rows) == 0:
             raise DataError("no document has a label; there is nothing to learn")
         return rows
 
     def compact(self) -> Corpus:
-        """Return this corpus with the labels that have documents first, and those that have none as concepts.
+        """Return this corpus with the labels that have documents first and those without documents as concepts.
 
-        After `take`, some labels may be left without documents: a model must give these neither parameters nor score.
+        After `take`, some labels may have no documents: a model must give them neither parameters nor a score.
         """
         counts = _count(self.Y)
         seen = np.flatnonzero(counts)
@@ -204,8 +204,8 @@ class Corpus(Displayed):
         )
 
     def align(self, labels: LabelSet) -> Corpus:
-        """Return this corpus over `labels`, joined by label id; labels it lacks become entries at its end."""
-        if self.labels.ids == labels.ids:  # such as documents that were held out of one corpus
+        """Return this corpus over `labels`, matched by label id; labels missing there are appended as entries."""
+        if self.labels.ids == labels.ids:  # for example, documents held out from the same corpus
             return replace(self, Y=self.Y.sorted_indices(), labels=labels)
         used = np.flatnonzero(_count(self.Y))
         joined = labels.extend([self.labels.ids[i] for i in used], self.labels.concepts())
@@ -216,7 +216,7 @@ class Corpus(Displayed):
         return replace(self, Y=Y, labels=joined)
 
     def fingerprint(self) -> str:
-        """Return a sha256 over documents and labels: equal for equal content, whatever file it came from."""
+        """Return a sha256 over documents and labels: equal for equal content, independent of the source file."""
         if self.n_names:
             return self.take(np.arange(len(self) - self.n_names)).fingerprint()
         digest = hashlib.sha256()
@@ -239,13 +239,13 @@ class Corpus(Displayed):
 
 
 def _number(groups: NDArray) -> NDArray[np.int64]:
-    """Number groups by their first documents; documents of equal value are of one group."""
+    """Number groups in order of their first documents; documents with equal values form one group."""
     number_of: dict[object, int] = {}
     return np.array([number_of.setdefault(group, len(number_of)) for group in groups.tolist()], dtype=np.int64)
 
 
 def _choose_groups(sizes: NDArray[np.int64], room: int, draw: Callable[[int], NDArray[np.int64]]) -> NDArray[np.bool_]:
-    """Choose groups in drawn order, each that still fits the room; the smallest group if none fits."""
+    """Choose groups in the drawn order, each one that still fits; the smallest group if none fits."""
     if len(sizes) < 2:
         raise DataError("all documents are of one group; holding out by group needs two groups or more")
     chosen = np.zeros(len(sizes), dtype=bool)
@@ -259,7 +259,7 @@ def _choose_groups(sizes: NDArray[np.int64], room: int, draw: Callable[[int], ND
 
 
 def _label(label: object, row: int) -> str:
-    """A label as a string; whole numbers serve as ids so often that they are taken too."""
+    """Return a label as a string; whole numbers are accepted too, because they are common as ids."""
     if isinstance(label, str):
         return to_utf8(label).decode()
     if isinstance(label, (int, np.integer)) and not isinstance(label, bool):
@@ -268,5 +268,5 @@ def _label(label: object, row: int) -> str:
 
 
 def _count(Y: sp.csr_matrix) -> NDArray[np.int64]:
-    """Documents of each column."""
+    """Return the number of documents of each column."""
     return np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.int64)

@@ -1,7 +1,7 @@
 """Short texts and tables of large objects: what `repr`, `print` and notebooks show of a corpus, model or ranking.
 
-A class derives from `Displayed` and gives one line and, where it has some, tables of its first rows. `repr` is the
-line; `print` and notebooks add the tables. Knows no class that is displayed.
+A class derives from `Displayed` and provides one line and, optionally, tables of its first rows. `repr` shows the line;
+`print` and notebooks add the tables. Independent of the displayed classes.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _CELL = "text-align: left; vertical-align: top; padding: 0.1em 1em 0.1em 0"
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of texts: the title stands above the first column."""
+    """A table of texts with its title above the first column."""
 
     title: str
-    columns: tuple[str, ...]  # heads of the columns after the first
+    columns: tuple[str, ...]  # headers of the columns after the first
     rows: Sequence[tuple[str, ...]]
 
     def as_text(self) -> str:
-        """Return the table in columns of equal width; columns of numbers after the first are aligned to the right."""
+        """Return the table in aligned columns; numeric columns after the first are right-aligned."""
         columns: list[list[str]] = []
         for head, *cells in zip((self.title, *self.columns), *self.rows, strict=True):
             width = max(map(len, [head, *cells]))
@@ -45,11 +45,11 @@ class Grid:
 
 
 class Displayed(ABC):
-    """Gives `repr`, `str` and notebook output; dataclasses that derive from it need `repr=False`."""
+    """Base class that provides `repr`, `str` and notebook output; dataclasses that derive from it need `repr=False`."""
 
     @abstractmethod
     def display_line(self) -> str:
-        """Return what the object holds, in one line of a few hundred characters at most."""
+        """Return what the object holds, in one line of at most a few hundred characters."""
 
     def display_grids(self) -> Sequence[Grid]:
         """Return the tables that `print` and notebooks show; none by default."""

@@ -1,11 +1,11 @@
-"""Engine: where tasks run. The calling process, other processes, or the machines of a cluster.
+"""Engine: where tasks run: in the calling process, in other processes, or on the machines of a cluster.
 
-Long work is cut into tasks whose bounds depend on the data alone, so every engine gives the same bytes. A task is a
-function of some module with one argument, both of which can be pickled. Tasks share a folder that every machine sees:
-they read their input there and write their output there, to a temporary sibling that is renamed. So a task that runs
-twice, because its machine died, does no harm, and a task whose output exists can be skipped.
+Long work is split into tasks whose bounds depend only on the data, so every engine gives the same bytes. A task is a
+module-level function and one argument, both picklable. Tasks share a folder that every machine can access: they read
+their input there and write their output there, to a temporary sibling that is then renamed. So a task can safely run
+twice, for example after its machine died, and a task whose output exists can be skipped.
 
-What many tasks read and no file holds, such as a corpus, is shared: sent once, not with every task.
+Values that many tasks read but that are in no file, such as a corpus, are shared: sent once, not with every task.
 """
 
 from __future__ import annotations
@@ -27,68 +27,69 @@ C_contra = TypeVar("C_contra", bound=Settings, contravariant=True)
 
 
 class Shared(Protocol[Value_co]):
-    """A value that tasks of an engine read; it can be pickled, and is small."""
+    """A handle to a value that tasks of an engine read; small and picklable."""
 
     def get(self) -> Value_co:
-        """Return the value, in any process of the engine; a task must not change it."""
+        """Return the value, in any process of the engine; tasks must not modify it."""
         ...
 
 
 class Engine(Protocol):
-    """Runs tasks; `xmtc.engines.open_engine` gives one."""
+    """Runs tasks; `xmtc.engines.open_engine` returns one."""
 
     @property
     def name(self) -> str:
-        """The name that the command line calls it by."""
+        """The name on the command line."""
 
     @property
     def n_workers(self) -> int:
-        """How many tasks run at once."""
+        """Number of tasks that run at once."""
 
     @property
     def outline(self) -> str:
-        """Where tasks run, in a few words for the user."""
+        """Short description, for the user, of where tasks run."""
 
     def run(
         self, function: Callable[[Task], Result], tasks: Iterable[Task], *, memory: int = 0, queue: bool = True
     ) -> Iterator[tuple[int, Result]]:
-        """Yield (place in `tasks`, result) of each task as it ends, in any order; raise what a task raises.
+        """Yield (index in `tasks`, result) of each task as it finishes, in any order; raise what a task raises.
 
-        memory: bytes that a task takes; no more tasks run at once than fit, one at least. queue: some tasks wait for
-        free workers, so that no worker waits for a task; without it a task is taken from `tasks` when a worker is free.
+        memory: bytes that a task needs; only as many tasks run at once as fit, but at least one. queue: queue some
+        tasks in advance, so that no worker waits for one; otherwise a task is taken from `tasks` only when a worker is
+        free.
         """
         ...
 
     def share(self, value: Value) -> Shared[Value]:
-        """Return a handle by which tasks get a value."""
+        """Return a handle by which tasks can read a value."""
         ...
 
     def check(self, folder: Path | None, memory: int = 0) -> None:
-        """Raise unless every machine has this version of xmtc, sees `folder`, and has `memory` bytes for a task."""
+        """Raise unless every machine has this version of xmtc, can access `folder`, and has `memory` bytes per task."""
 
 
 @runtime_checkable
 class GroupEngine(Protocol):
-    """Ability of an engine: processes that run at once and exchange tensors, as torchrun starts them."""
+    """Engine ability: run processes at once that exchange tensors, as torchrun starts them."""
 
     def run_group(
         self, function: Callable[[Task, Progress], None], task: Task, n_processes: int | None, progress: Progress
     ) -> None:
-        """Run function(task, progress) in several processes at once, and end with the last of them.
+        """Run function(task, progress) in several processes at once; return when the last one has finished.
 
-        Each finds the others by torchrun's variables: RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. The
-        progress of rank 0 is passed on. If a process or its node dies, all are started again: the function resumes by
-        itself from what it has stored. n_processes: None is one per GPU, or one per node where there are no GPUs.
+        The processes find each other by torchrun's variables: RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT.
+        The progress of rank 0 is forwarded. If a process or its node dies, all are restarted, and the function resumes
+        from what it has stored. n_processes: None means one per GPU, or one per node without GPUs.
         """
         ...
 
 
 @runtime_checkable
 class Distributed(Protocol[C_contra]):
-    """Ability of a method: training on an engine, in tasks."""
+    """Method ability: train on an engine, in tasks."""
 
     def fits_memory(self, corpus: Corpus, config: C_contra) -> bool:
-        """Say whether `train` has the memory for a corpus; else `train_on` trains from files."""
+        """Return whether `train` has enough memory for a corpus; if not, `train_on` trains from files."""
         ...
 
     def train_on(
@@ -101,5 +102,5 @@ class Distributed(Protocol[C_contra]):
         seed: int = 0,
         progress: Progress = SILENT,
     ) -> Model:
-        """Train the model that `train` gives, byte for byte; a task whose output is in `folder` is skipped."""
+        """Train the same model as `train`, byte for byte; skip tasks whose output is in `folder`."""
         ...

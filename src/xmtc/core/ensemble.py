@@ -1,9 +1,9 @@
-"""Ensembles: several rankings of the same documents become one.
+"""Ensembles: combine several rankings of the same documents into one.
 
-In come the members' rankings over one label set, out comes a ranking. Knows nothing of the models that ranked.
+Input: the members' rankings over one label set. Output: one ranking. Independent of the models that ranked.
 
-With the members' weights a_m divided by their sum (equal if none are given), and r_m the place, from 0, of a label in
-member m's list, a label scores
+With the members' weights a_m divided by their sum (equal if none are given), and r_m the position, from 0, of a label
+in member m's list, a label's score is
 
     mean         Σ a_m · score_m
     rank         Σ a_m · (M − r_m)              M the width of the widest ranking
@@ -11,8 +11,8 @@ member m's list, a label scores
     softmax      Σ a_m · softmax_m              over the labels of the member's list
     round-robin  max over m of M − r_m − t_m/T  t_m the turn, from 0, of member m among T: heaviest first, else as given
 
-where a member that does not list the label adds 0. A member of weight 0 is left out. Beware of "mean" with scores below
-0, such as margins: a label that a member does not list then beats one that it lists low; take "rank" or "sigmoid".
+where a member that does not list the label adds 0. Members of weight 0 are left out. Avoid "mean" with negative scores,
+such as margins: a label that a member does not list would then beat one that it lists low. Use "rank" or "sigmoid".
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from xmtc.core.parallel import blocks
 from xmtc.core.ranking import Ranking
 
 Rule = Literal["mean", "rank", "sigmoid", "softmax", "round-robin"]
-AnyRule = Rule | Literal["learned", "cascade"]  # these two need more than rankings: `xmtc.methods.ensemble` has them
+AnyRule = Rule | Literal["learned", "cascade"]  # these two need more than rankings; see `xmtc.methods.ensemble`
 LEARNED: Literal["learned"] = "learned"
 CASCADE: Literal["cascade"] = "cascade"
 RULES: tuple[AnyRule, ...] = (*get_args(Rule), LEARNED, CASCADE)
 BY_LIST: frozenset[Rule] = frozenset({"rank", "softmax", "round-robin"})  # a label's points depend on the whole list
-_ROWS = 512  # documents combined at a time, which bounds the memory
+_ROWS = 512  # documents combined at a time; bounds the memory
 
 
 def combine(
     rankings: Sequence[Ranking], k: int, rule: Rule = "mean", weights: Sequence[float] | None = None
 ) -> Ranking:
-    """Return each document's k best labels by all rankings together; the module's docstring has each rule's formula.
+    """Return the k best labels of each document by all rankings together; the module docstring has the formulas.
 
-    All rankings must be over the same label set, and row i of each must be the same document. Give rankings wider than
-    k where you can: a label below the end of a member's list earns nothing from that member.
+    All rankings must be over the same label set, and row i of each must be the same document. Pass rankings wider than
+    k if possible: a label below the end of a member's list gets nothing from that member.
     """
     shares = _check(rankings, k, rule, weights)
-    in_turn = np.argsort(-shares, kind="stable")  # matters to round-robin alone: sums do not depend on the order
+    in_turn = np.argsort(-shares, kind="stable")  # only relevant to round-robin: sums do not depend on the order
     members = [(rankings[m], float(shares[m])) for m in in_turn if shares[m] > 0]
     longest = max(ranking.k for ranking, _ in members)
     parts = []
@@ -60,7 +60,7 @@ def combine(
                 points = share * _points(rule, labels, scores, longest)
             all_labels.append(labels)
             all_points.append(points)
-        # the points of each label are united in the first place of its row; its other places become holes
+        # sum the points of each label at its first position in the row; its other positions become holes
         labels, points = np.concatenate(all_labels, axis=1), np.concatenate(all_points, axis=1)
         order = np.argsort(labels, axis=1, kind="stable")
         labels = np.take_along_axis(labels, order, 1)
@@ -75,7 +75,7 @@ def combine(
 
 
 def _check(rankings: Sequence[Ranking], k: int, rule: str, weights: Sequence[float] | None) -> NDArray[np.float64]:
-    """Refuse what cannot be combined; return the members' weights, divided by their sum."""
+    """Raise if the rankings cannot be combined; return the members' weights, divided by their sum."""
     if rule not in get_args(Rule):
         raise ConfigError(f"unknown rule {rule!r}; known: {', '.join(RULES)}.{nearest(rule, RULES)}")
     if k < 1:
@@ -104,7 +104,7 @@ def _points(rule: Rule, labels: NDArray[np.int32], scores: NDArray[np.float64], 
     if rule == "softmax":
         listed = np.where(labels < 0, -np.inf, scores)
         top = listed.max(axis=1, keepdims=True, initial=-np.inf)
-        powers = np.exp(listed - np.where(np.isfinite(top), top, 0.0))  # the largest becomes 1: no overflow
+        powers = np.exp(listed - np.where(np.isfinite(top), top, 0.0))  # the largest becomes 1, to avoid overflow
         total = powers.sum(axis=1, keepdims=True)
         return np.asarray(powers / np.where(total > 0, total, 1.0))
     return scores

@@ -1,7 +1,7 @@
-"""Mistakes that a user can mend, each told in one line: what is wrong, where, and what to do.
+"""Errors that a user can fix, each in one line: what is wrong, where, and what to do.
 
-Knows nothing of terminals or HTTP; `app/` turns these into exit codes and status codes. Anything that is not an
-`XmtcError` and reaches the user is a bug of ours.
+Independent of terminals and HTTP; `app/` turns these into exit codes and status codes. Any other exception that
+reaches the user is a bug in xmtc.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterable
 
 
 class XmtcError(Exception):
-    """A user's mistake. The message is one line and says what to do."""
+    """A user error. The message is one line and says what to do."""
 
 
 class DataError(XmtcError):
-    """A corpus, label file or feature matrix that cannot be used as it is."""
+    """A corpus, label file or feature matrix that cannot be used."""
 
 
 class ConfigError(XmtcError):
@@ -23,11 +23,11 @@ class ConfigError(XmtcError):
 
 
 class ModelError(XmtcError):
-    """A model folder that is missing, cut, altered or of a newer format; or a model given the wrong kind of input."""
+    """A model folder that is missing, truncated, modified or of a newer format; or the wrong input to a model."""
 
 
 class Notice(UserWarning):
-    """Says what the library decided where the user did not: one line, no mistake."""
+    """Reports, in one line, what the library decided because the user did not; not an error."""
 
 
 class DataWarning(UserWarning):
@@ -35,7 +35,7 @@ class DataWarning(UserWarning):
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error says that memory is used up: Python's own, or torch's of a CPU or GPU."""
+    """Return whether an error means out of memory: Python's own, or torch's on a CPU or GPU."""
     told = str(error)
     ours = isinstance(error, RuntimeError) and ("out of memory" in told or "can't allocate memory" in told)
     return isinstance(error, MemoryError) or ours

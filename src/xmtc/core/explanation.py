@@ -1,4 +1,4 @@
-"""Explanation: why a label was given to a text. Parts that a method lacks are empty."""
+"""Explanation: why a label was given to a text. Parts that a method does not provide are empty."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from xmtc.core.display import Displayed, Grid, shorten
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Displayed):
-    """Why `label` (a label id) got `score`, by the method that ranked it."""
+    """Explains why `label` (a label id) got `score` from the method that ranked it."""
 
     label: str
     score: float
-    spans: tuple[tuple[int, int, float], ...] = ()  # (start, end, weight) in characters of the text; never overlapping
+    spans: tuple[tuple[int, int, float], ...] = ()  # (start, end, weight) in characters of the text; no overlaps
     path: tuple[tuple[str, float], ...] = ()  # (cluster, score) from the root down, the label itself last
     neighbours: tuple[tuple[str, float, tuple[str, ...]], ...] = ()  # (document id, similarity, its labels)
     scope: tuple[tuple[str, float], ...] = ()  # (label or concept, weight) that the text was read with, heaviest first
-    members: tuple[tuple[str, float], ...] = ()  # (method, share in the score) of each model that explains together
+    members: tuple[tuple[str, float], ...] = ()  # (method, share in the score) of each member of an ensemble
     method: str = ""
-    text: str = ""  # what was explained
+    text: str = ""  # the explained text
 
     def words(self, text: str, n: int = 5) -> list[tuple[str, float]]:
         """Return the n words that raised the label's score most, each once with its weights added, strongest first.
@@ -46,7 +46,7 @@ class Explanation(Displayed):
         return f"{shorten(self.label)}, score {self.score:.3g}" + (f"; {words}" if words else "")
 
     def display_grids(self) -> list[Grid]:
-        """Return the path, the neighbours and the scope, as far as the method has them."""
+        """Return the path, the neighbours and the scope, as far as the method provides them."""
         near = [(shorten(name), f"{likeness:.3g}", shorten(", ".join(own))) for name, likeness, own in self.neighbours]
         grids = [
             Grid("path", ("score",), [(shorten(name), f"{score:.3g}") for name, score in self.path]),
@@ -59,7 +59,7 @@ class Explanation(Displayed):
         return f"<p>{self._highlighted()}</p>{super()._repr_html_()}"
 
     def _highlighted(self) -> str:
-        """The text with a background behind each span: green pushed the label up, red down, stronger by weight."""
+        """Return the text with each span highlighted: green raised the score, red lowered it; intensity by weight."""
         largest = max((abs(weight) for _, _, weight in self.spans), default=0) or 1
         parts, at = [], 0
         for start, end, weight in sorted(self.spans):

@@ -1,6 +1,6 @@
-"""Exportable: methods whose models can be written for use without the library that trained them.
+"""Exportable: methods whose models can be exported for use without the library that trained them.
 
-Ask with `isinstance`; every method is a `Method` too.
+Test with `isinstance`; every method is also a `Method`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ M = TypeVar("M", bound=Model, contravariant=True)
 
 @runtime_checkable
 class Exportable(Protocol[M]):
-    """A method whose networks can become ONNX graphs."""
+    """A method whose networks can be exported as ONNX graphs."""
 
     def export(self, model: M, out: FolderWriter, *, int8: bool) -> None:
         """Write a model of this method as a folder that loads without torch; see `xmtc.export`."""

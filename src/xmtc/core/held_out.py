@@ -1,7 +1,7 @@
 """Held-out documents: the part of a training corpus that is never trained on.
 
-A corpus, or a model with the corpus of its training, enters; documents that were not trained on leave. Knows no method:
-`api` passes the function that trains a copy of a model. A corpus with groups is held out by whole groups.
+Input: a corpus, or a model with its training corpus. Output: documents that were not trained on. Independent of
+methods: `api` passes the function that trains a copy of a model. A corpus with groups is held out by whole groups.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from xmtc.core.progress import SILENT, Progress
 from xmtc.core.storage import hash_groups
 from xmtc.core.texts import Texts
 
-DEV_FRACTION = 0.05  # of the training documents, unless a setting says otherwise
-DEV_LIMIT = 4000  # documents held out at most
+DEV_FRACTION = 0.05  # of the training documents, unless set otherwise
+DEV_LIMIT = 4000  # maximum number of held-out documents
 
 TrainAgain = Callable[[Model, Corpus, Progress], Model]
 
@@ -28,7 +28,7 @@ TrainAgain = Callable[[Model, Corpus, Progress], Model]
 def hold_out(corpus: Corpus, fraction: float, seed: int, progress: Progress = SILENT) -> tuple[Corpus, Corpus]:
     """Split a training corpus into (train, dev) by a seed; dev has at most DEV_LIMIT documents.
 
-    With a fraction of 0 dev has none. Otherwise a corpus of one document is both.
+    With a fraction of 0, dev is empty. Otherwise, a corpus of one document is used as both.
     """
     if fraction == 0:
         return corpus, corpus.take([])
@@ -46,11 +46,12 @@ def find_unseen(
     train_again: TrainAgain,
     progress: Progress = SILENT,
 ) -> tuple[Model, Corpus, str]:
-    """Return a model, documents of a corpus that it was not trained on, and in words which these are.
+    """Return a model, documents of a corpus that it was not trained on, and a description of these documents.
 
-    They are all documents, unless the corpus is what the model was trained on: then they are the part that training
-    held out, or, where it held out none, a part that a copy of the model, returned here, is trained without. A model
-    that had other documents as dev is refused: it was trained on all of these, and a copy may take hours.
+    If the corpus is not the model's training corpus, these are all documents. If it is, they are the part that training
+    held out; if training held out none, a copy of the model is trained without a part, and the copy and that part are
+    returned. Raises if the model was trained with separate dev documents: it was then trained on all documents of the
+    corpus, and training a copy may take hours.
     """
     manifest = model.manifest
     if not is_training_corpus(model, corpus):
@@ -70,9 +71,9 @@ def find_unseen(
 
 
 def hold_out_again(model: Model, corpus: Corpus) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows that a model's training used, and those that it held out or would have held out."""
+    """Return the rows that a model's training used, and the rows that it held out or would have held out."""
     manifest = model.manifest
-    if held_out_dev(model):  # find the same documents
+    if held_out_dev(model):  # recover the same documents
         if manifest.groups is None:
             corpus = corpus.grouped(None)
         elif corpus.groups is None or hash_groups(corpus.groups) != manifest.groups:
@@ -85,7 +86,7 @@ def hold_out_again(model: Model, corpus: Corpus) -> tuple[NDArray[np.int64], NDA
 
 
 def held_out_dev(model: Model) -> bool:
-    """Say whether training held out a part of its own documents to choose the epoch by."""
+    """Return whether training held out a part of its own documents to choose the epoch."""
     details = model.manifest.details
     return bool(details.curve) and details.dev is None and _dev_fraction(model) > 0
 
@@ -95,9 +96,9 @@ def _dev_fraction(model: Model) -> float:
 
 
 def is_training_corpus(model: Model, corpus: Corpus) -> bool:
-    """Say whether a corpus is what a model was trained on: as many documents, and of every label as many.
+    """Return whether a corpus is a model's training corpus: same number of documents, and the same number per label.
 
-    Its fingerprint would not tell: it holds the names of labels too, and the same documents may come without them.
+    The fingerprint is no help here: it includes label names, and the same documents may come without names.
     """
     if len(corpus) != model.manifest.n_documents:
         return False

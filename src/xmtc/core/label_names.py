@@ -1,7 +1,7 @@
-"""Names that teach: a label's name and alternatives as one more short document of it, for training only.
+"""Label names as training data: each label's name and alternatives become one more short document, for training only.
 
-A corpus enters, a longer one leaves whose labels keep their counts; `Corpus.n_names` marks the new rows, so that they
-are neither counted as training documents nor held out.
+Input: a corpus. Output: a longer corpus whose labels keep their counts; `Corpus.n_names` marks the new rows, so that
+they are neither counted as training documents nor held out.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from xmtc.core.texts import Texts
 
 
 class NamesConfig(Settings):
-    """Whether names of labels are trained on; part of every method's `train` settings."""
+    """Whether to train on label names; part of every method's `train` settings."""
 
     names: bool = Field(False, description="train on each label's name and alternatives as one more document of it")
 
 
 def add_names(corpus: Corpus, progress: Progress = SILENT) -> Corpus:
-    """Return a corpus with one more row for each label that has a name or alternatives besides its id."""
+    """Return a corpus with one more row per label that has a name or alternatives besides its id."""
     labels = corpus.labels
     if corpus.texts is None:
         raise ConfigError("train.names needs texts, and this corpus has only features; leave it out")
@@ -43,7 +43,7 @@ def add_names(corpus: Corpus, progress: Progress = SILENT) -> Corpus:
         corpus,
         ids=Texts.pack([*corpus.ids, *(f"name of {labels.ids[entry]}" for entry in entries)]),
         texts=Texts.pack([*corpus.texts, *(texts[entry] for entry in entries)]),
-        X=None,  # a model reads either
+        X=None,  # a model reads either texts or features
         Y=sp.vstack([corpus.Y, names], format="csr"),
         groups=None if corpus.groups is None else np.append(corpus.groups, len(corpus) + np.arange(len(entries))),
         n_names=len(entries),

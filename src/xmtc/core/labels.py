@@ -1,7 +1,8 @@
-"""Labels: the one place that knows label names. Below it all is integers.
+"""Labels: the only module that knows label names. All lower layers use integers.
 
-A `LabelSet` lists first the labels that have training documents (and so parameters), then concepts that only a
-vocabulary, a hierarchy or a truth mentions: they have names and parents. Only models that read label texts rank them.
+A `LabelSet` lists first the labels that have training documents (and therefore parameters), then concepts that occur
+only in a vocabulary, a hierarchy or the true labels: they have names and parents. Only models that read label texts
+rank them.
 """
 
 from __future__ import annotations
@@ -19,41 +20,41 @@ from numpy.typing import NDArray
 from xmtc.core.display import SHOWN, Displayed, Grid, shorten
 from xmtc.core.errors import DataError, nearest
 
-_NAMED = 3  # labels that name a cluster
+_NAMED = 3  # number of labels that name a cluster
 
 
 @dataclass(frozen=True)
 class Concept:
-    """What a labels file says of one label; `parents` are label ids."""
+    """The description of one label in a labels file; `parents` are label ids."""
 
     id: str
     name: str = ""
     alternatives: tuple[str, ...] = ()
     description: str = ""
     parents: tuple[str, ...] = ()
-    translations: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # (language, name), where several exist
+    translations: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # (language, name), if several exist
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelSet(Displayed):
-    """All labels and concepts of a corpus or model; entry i of every field speaks of the same one."""
+    """All labels and concepts of a corpus or model; entry i of every field describes the same one."""
 
     ids: tuple[str, ...]
-    names: tuple[str, ...]  # the id where no name is known
+    names: tuple[str, ...]  # the id if the name is unknown
     alternatives: tuple[tuple[str, ...], ...]
-    descriptions: tuple[str, ...]  # "" where there is none
-    parents: tuple[tuple[int, ...], ...]  # entries of this set; several parents each, or none
-    counts: NDArray[np.int64]  # training documents of each entry; 0 for concepts
+    descriptions: tuple[str, ...]  # "" if there is none
+    parents: tuple[tuple[int, ...], ...]  # entries of this set; zero or more parents each
+    counts: NDArray[np.int64]  # training documents per entry; 0 for concepts
     n_labels: int  # the first n_labels entries have parameters
-    # language → entry → name: of vocabularies in several languages, `names` holding one name of each entry
+    # language → entry → name, for vocabularies in several languages; `names` holds one name per entry
     translations: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
 
     @classmethod
     def build(cls, trained: Iterable[str], concepts: Iterable[Concept] = ()) -> LabelSet:
-        """Make a set from the labels of the training documents, in sorted order, and what a labels file says.
+        """Make a set from the labels of the training documents, in sorted order, and the concepts of a labels file.
 
-        Concepts without training documents follow the trained labels, in the order given; parents that no concept
-        describes come last, and their id serves as name.
+        Concepts without training documents follow the trained labels, in the given order. Parents that no concept
+        describes come last, with their id as name.
         """
         known = {concept.id: concept for concept in concepts}
         ids = sorted(set(trained))
@@ -69,14 +70,14 @@ class LabelSet(Displayed):
 
     @classmethod
     def restore(cls, described: Iterable[tuple[Concept, int]], n_labels: int) -> LabelSet:
-        """Make the set whose `concepts()`, and training counts, these are, in the same order.
+        """Rebuild the set from its `concepts()` and training counts, in the same order.
 
-        No concept is kept, a name that is the id, and parents that siblings share, are held once: a million labels
-        are to fit into less memory than their weights.
+        Discards the concepts and deduplicates names that equal the id and parent tuples that siblings share, so that a
+        million labels need less memory than their weights.
         """
         ids, names, descriptions = list[str](), list[str](), list[str]()
         alternatives: list[tuple[str, ...]] = []
-        shared: dict[tuple[str, ...], int] = {}  # parents → a number for them
+        shared: dict[tuple[str, ...], int] = {}  # parents → their number
         parents, counts = array("q"), array("q")
         translations: dict[str, dict[int, str]] = {}
         for concept, count in described:
@@ -89,7 +90,7 @@ class LabelSet(Displayed):
             parents.append(shared.setdefault(concept.parents, len(shared)))
             counts.append(count)
         named = set(chain.from_iterable(shared))
-        position: dict[str, int] = {}  # of parents alone
+        position: dict[str, int] = {}  # only for parents
         for i, label in enumerate(ids):
             if label in named:
                 position[label] = i
@@ -109,7 +110,7 @@ class LabelSet(Displayed):
         return len(self.ids)
 
     def display_line(self) -> str:
-        """Return how many labels there are, and how many concepts besides."""
+        """Return the number of labels and of additional concepts."""
         named = sum(name != label for name, label in zip(self.names, self.ids, strict=True))
         concepts = f" and {len(self) - self.n_labels:,} concepts" if len(self) > self.n_labels else ""
         return f"{self.n_labels:,} labels{concepts}, {named:,} with names"
@@ -122,7 +123,7 @@ class LabelSet(Displayed):
 
     @cached_property
     def position(self) -> dict[str, int]:
-        """Label id → entry."""
+        """Map from label id to entry."""
         return {label: i for i, label in enumerate(self.ids)}
 
     def concepts(self) -> list[Concept]:
@@ -144,7 +145,7 @@ class LabelSet(Displayed):
         ]
 
     def name_in(self, language: str | None, entry: int) -> str:
-        """Return the name of an entry in a language, such as "de" or "de-AT"; the usual name where there is none."""
+        """Return the name of an entry in a language, such as "de" or "de-AT"; the default name if there is none."""
         tag = (language or "").strip().lower().replace("_", "-")
         while tag:
             found = self.translations.get(tag, {}).get(entry)
@@ -155,7 +156,7 @@ class LabelSet(Displayed):
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
-        """Languages that names are known in, that of `names` first; empty where only `names` exist."""
+        """Languages that have names, the language of `names` first; empty if only `names` exist."""
         if not self.translations:
             return ()
         same = {tag: sum(self.names[i] == name for i, name in of.items()) for tag, of in self.translations.items()}
@@ -163,9 +164,11 @@ class LabelSet(Displayed):
         return (usual, *sorted(same.keys() - {usual}))
 
     def digest_text(self) -> str:
-        """Return all that `concepts()` says as one string, for a fingerprint: the `repr` of each, end to end, and then
-        the names in other languages."""
-        # spelt out, since making and printing as many objects takes five times as long
+        """Return the content of `concepts()` as one string, for a fingerprint.
+
+        It is the concatenated `repr` of each concept, followed by the names in other languages.
+        """
+        # built by hand, because creating and printing that many objects takes five times as long
         ids = self.ids
         rows = zip(ids, self.names, self.alternatives, self.descriptions, self.parents, strict=True)
         described = "".join(
@@ -195,18 +198,18 @@ class LabelSet(Displayed):
         )
 
     def decode(self, entries: Iterable[int]) -> list[str]:
-        """Turn entries into label ids, leaving out padding (−1)."""
+        """Turn entries into label ids; skip padding (−1)."""
         return [self.ids[entry] for entry in entries if entry >= 0]
 
     def find_trained(self, label: str) -> int:
-        """Return the entry of a label, by id or name; raise if no training document has it, for no model gives it."""
+        """Return the entry of a label, by id or name; raise if it has no training documents: no model returns it."""
         entry = self.find(label)
         if entry >= self.n_labels:
             raise DataError(f"label {label!r} has no training document, so the model never gives it")
         return entry
 
     def find(self, label: str) -> int:
-        """Return the entry with this id, name or alternative name, tried in that order, or suggest the nearest."""
+        """Return the entry with this id, name or alternative name, tried in that order; else suggest the nearest."""
         if label in self.position:
             return self.position[label]
         if not isinstance(label, str):
@@ -224,7 +227,7 @@ class LabelSet(Displayed):
         )
 
     def extend(self, ids: Iterable[str], concepts: Iterable[Concept] = ()) -> LabelSet:
-        """Return this set followed by those of `ids` that it lacks, as concepts without parameters."""
+        """Return this set, extended by those of `ids` that it lacks, as concepts without parameters."""
         new = [label for label in dict.fromkeys(ids) if label not in self.position]
         if not new:
             return self
@@ -239,9 +242,9 @@ class LabelSet(Displayed):
         return self._assemble(list(self.ids), self.n_labels, known, self.counts.tolist())
 
     def described(self, concepts: Iterable[Concept]) -> LabelSet:
-        """Return this set with what a labels file says: known entries described anew, new ones after them.
+        """Return this set with the descriptions of a labels file: known entries are updated, new ones appended.
 
-        A concept that has neither name, alternatives, description nor parents changes nothing of a known entry.
+        A concept without name, alternatives, description and parents does not change a known entry.
         """
         known = {concept.id: concept for concept in self.concepts()}
         told = [concept for concept in concepts if concept.id not in known or concept != Concept(concept.id)]
@@ -249,7 +252,7 @@ class LabelSet(Displayed):
         return self._assemble(list(self.ids), self.n_labels, known, self.counts.tolist())
 
     def reorder(self, order: NDArray[np.integer], n_labels: int) -> LabelSet:
-        """Return the same entries in another order, of which the first `n_labels` have parameters."""
+        """Return the same entries in another order; the first `n_labels` have parameters."""
         concepts = self.concepts()
         described = zip((concepts[i] for i in order), self.counts[order].tolist(), strict=True)
         return self.restore(described, n_labels)
@@ -260,7 +263,7 @@ class LabelSet(Displayed):
 
 
 def name_cluster(labels: LabelSet, members: NDArray[np.integer]) -> str:
-    """Return the names of a cluster's most frequent labels, and how many it has in all if these are not all."""
+    """Return the names of a cluster's most frequent labels, plus the cluster's size if it has more labels."""
     frequent = members[np.argsort(-labels.counts[members], kind="stable")][:_NAMED]
     name = " · ".join(labels.names[label] for label in frequent)
     return name if len(members) <= len(frequent) else f"{name} … ({len(members)} labels)"

@@ -1,10 +1,10 @@
-"""Languages by ISO 639 code and English name. Knows no texts."""
+"""Languages by ISO 639 code and English name. Independent of texts."""
 
 from __future__ import annotations
 
 from xmtc.core.errors import ConfigError, nearest
 
-# code → English name: every language that a stemmer, a lemmatiser or a list of stop words exists for
+# code → English name: every language that has a stemmer, a lemmatiser or a list of stop words
 LANGUAGES = {
     "ar": "Arabic",
     "ast": "Asturian",
@@ -71,13 +71,13 @@ _CODES = {name.casefold(): code for code, name in LANGUAGES.items()}
 
 
 def language_tag(name: str) -> str:
-    """Return the code of a language that is given by its English name; anything else is a tag, in lower case."""
+    """Return the code of a language given by its English name; return anything else in lower case, as a tag."""
     key = name.strip().lower().replace("_", "-")
     return _CODES.get(key, key)
 
 
 def find_language(name: str) -> str:
-    """Return the code of a language that is given by its ISO 639 code or its English name, in any case."""
+    """Return the code of a language given by its ISO 639 code or English name, in upper or lower case."""
     key = name.strip().casefold()
     code = key if key in LANGUAGES else _CODES.get(key)
     if code is None:

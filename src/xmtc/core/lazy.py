@@ -1,4 +1,4 @@
-"""Packages whose names are imported on first use, so that nobody loads what they do not call."""
+"""Lazy imports: a package's names are imported on first use, so that unused modules are not loaded."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 
 def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a package; `modules` says which module each name is imported from.
+    """Return `__getattr__` and `__dir__` of a package; `modules` maps each name to the module that defines it.
 
-    Assign both in the package's `__init__.py`, and import the same names under TYPE_CHECKING, for type checkers.
+    Assign both in the package's `__init__.py`, and import the same names under TYPE_CHECKING for type checkers.
     """
     names = vars(sys.modules[package])
 

@@ -1,7 +1,7 @@
-"""Lessons: documents that an ensemble learns from, ranked by models that were not trained on them.
+"""Lessons: training data for an ensemble, that is, documents ranked by models that were not trained on them.
 
-Models and a corpus enter; rankings leave. Knows no method: `api` passes the functions that train a copy of a model and
-that say whether a copy is cheap.
+Input: models and a corpus. Output: rankings. Independent of methods: `api` passes the functions that train a copy of a
+model and that return whether a copy is cheap.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from xmtc.core.progress import SILENT, Progress
 from xmtc.core.rank_corpus import rank_corpus
 from xmtc.core.ranking import Ranking
 
-HIDING = 5  # parts of the labels, each hidden from a part of the documents, where a model ranks unseen labels
-FOLDS = 3  # parts of a training corpus, each ranked by models that are trained on the others
+HIDING = 5  # parts of the labels, each hidden for a part of the documents, if a model ranks unseen labels
+FOLDS = 3  # parts of a training corpus; each is ranked by models trained on the others
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """Documents, and what models that were not trained on them make of them: one model in each member's place."""
+    """Documents and their rankings by models that were not trained on them, one model per member."""
 
-    rows: NDArray[np.int64]  # of the corpus
-    rankings: list[Ranking]  # of these rows, by each model
-    labels: list[LabelSet]  # of each model
+    rows: NDArray[np.int64]  # rows of the corpus
+    rankings: list[Ranking]  # of these rows, one per model
+    labels: list[LabelSet]  # one set per model
     hidden: tuple[str, ...] = ()  # ids of labels that the models ranked as if no training document had them
 
 
@@ -48,15 +48,15 @@ def find_lessons(
 ) -> Iterator[Lesson]:
     """Rank at most `limit` documents of a corpus, `depth` labels deep, by models that were not trained on them.
 
-    Models that were trained on other documents rank them as they are. For those that were trained on this corpus:
+    Models that were trained on other documents rank them as they are. For models that were trained on this corpus:
 
-    - a model that held out a part of it ranks that part, and no more can be learnt from;
+    - a model that held out a part of it ranks that part; the lessons are then limited to that part;
     - a cheap model is replaced by copies trained without what they rank: by folds, or without that part;
-    - any other model is refused.
+    - any other model raises an error.
 
-    Where a model can rank labels that no document has, each document is ranked with a part of the labels hidden: no
-    model gives them, but for those that can, which rank them as unseen. So an ensemble learns what their scores are
-    worth for labels that it will never have seen, and does not prefer labels that all models list.
+    If a model can rank labels without documents, each document is ranked with a part of the labels hidden: models that
+    can rank unseen labels rank the hidden ones as unseen, and no other model returns them. So the ensemble learns how
+    reliable scores of unseen labels are, and does not prefer labels that all models list.
     """
     trained = [is_training_corpus(model, corpus) for model in models]
     labelled = np.flatnonzero(np.diff(corpus.Y.indptr))
@@ -103,7 +103,7 @@ def find_lessons(
 def _hide(
     rows: NDArray[np.int64], rankers: Sequence[Model], seed: int
 ) -> Iterator[tuple[NDArray[np.int64], tuple[str, ...]]]:
-    """Parts of the rows, each with the ids of labels to hide from those who rank it: every label once."""
+    """Yield parts of the rows, each with the ids of the labels to hide for it; every label is hidden once."""
     trained = sorted({label for ranker in rankers for label in ranker.labels.ids[: ranker.labels.n_labels]})
     draw = np.random.default_rng(seed).permutation
     of_rows, of_labels = (np.array_split(draw(n), HIDING) for n in (len(rows), len(trained)))
@@ -120,7 +120,7 @@ def _rank_without(
     depth: int,
     progress: Progress,
 ) -> Lesson:
-    """Rank rows by models that have never seen some labels, or act so."""
+    """Rank rows by models that have not seen some labels, or that act as if they had not."""
     ranked, rankings, labels = corpus.take(rows), [], []
     for ranker in rankers:
         entries = [ranker.labels.position[label] for label in hidden if label in ranker.labels.position]
@@ -129,7 +129,7 @@ def _rank_without(
         copy = _forget(ranker, hidden)
         if copy is not None:
             found = rank_corpus(copy, ranked, depth, progress)
-        else:  # most hidden labels are not listed at all: half as many more fill their places
+        else:  # most hidden labels are not listed at all: 50 % more labels are enough to fill their places
             wide = rank_corpus(ranker, ranked, depth + depth // 2, progress)
             found = wide.keep((wide.labels >= 0) & ~np.isin(wide.labels, entries)).top(depth)
         rankings.append(found)

@@ -1,4 +1,4 @@
-"""Memory of this process: how much it may take, and giving back what is free. Standard library alone."""
+"""Process memory: the limit, and returning freed memory to the system. Uses only the standard library."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def memory_limit() -> int:
-    """Return the bytes that this process should take at most: XMTC_MEMORY, such as 8G, else those of the machine.
+    """Return the maximum bytes that this process should use: XMTC_MEMORY, such as 8G, or else the machine's memory.
 
-    Where a container allows less than the machine has, that counts.
+    If a container's limit is below the machine's memory, the limit counts.
     """
     wanted = os.environ.get("XMTC_MEMORY", "").strip().upper().removesuffix("B")
     if wanted:
@@ -25,7 +25,7 @@ def memory_limit() -> int:
             raise ConfigError(f"XMTC_MEMORY must be a size such as 800M or 8G; got {os.environ['XMTC_MEMORY']!r}")
         return int(number) * _UNITS[unit]
     if sys.platform == "win32":
-        installed = ctypes.c_ulonglong()  # kilobytes; stays 0 where the firmware does not say
+        installed = ctypes.c_ulonglong()  # kilobytes; stays 0 if the firmware does not report it
         ctypes.WinDLL("kernel32").GetPhysicallyInstalledSystemMemory(ctypes.byref(installed))
         sizes = [1024 * installed.value or 2**34]
     else:
@@ -37,7 +37,7 @@ def memory_limit() -> int:
 
 
 def return_memory() -> None:
-    """Give freed memory back to the system; the C library keeps it otherwise, once much was allocated in pieces."""
+    """Return freed memory to the system; the C library would otherwise keep it after many small allocations."""
     if sys.platform == "linux":
-        with suppress(OSError, AttributeError):  # a C library without it
+        with suppress(OSError, AttributeError):  # a C library without this function
             ctypes.CDLL(None).malloc_trim(0)

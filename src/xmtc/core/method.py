@@ -1,6 +1,6 @@
-"""Method: what a way of training offers. Add one by implementing `Method`.
+"""Method: the interface of a training method. Implement `Method` to add one.
 
-docs/ARCHITECTURE.md shows a whole method as an example; `tests/methods/test_contract.py` is what it must pass.
+docs/ARCHITECTURE.md shows a complete method as an example; `tests/methods/test_contract.py` must pass.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ C = TypeVar("C", bound=Settings)
 
 @runtime_checkable
 class Method(Protocol[C]):
-    """A way of training; its package in `xmtc.methods`, or one of your own, holds one, called METHOD.
+    """A training method; its package in `xmtc.methods`, or your own package, defines one as METHOD.
 
-    What the models of a method must keep, besides `xmtc.core.model.Model`: `manifest.details` is a
-    `xmtc.core.storage.Details` (its `features` is None for a model of texts, else the number of columns), `labels` are
-    those of the corpus, `rank` gives label numbers below `labels.n_labels` (those of concepts too, if it is a
-    `xmtc.core.abilities.RanksConcepts`), and `save` writes with `write_folder`. A
-    `Config` without `propensity` is judged with the default A and B, one without `train.names` ignores that setting.
+    Requirements on the models of a method, besides `xmtc.core.model.Model`: `manifest.details` is a
+    `xmtc.core.storage.Details` (its `features` is None for a model of texts, else the number of columns); `labels` are
+    those of the corpus; `rank` returns label numbers below `labels.n_labels` (and those of concepts, if it is a
+    `xmtc.core.abilities.RanksConcepts`); and `save` writes with `write_folder`. A
+    `Config` without `propensity` is evaluated with the default A and B; one without `train.names` ignores that setting.
     """
 
     name: str
-    Config: type[C]  # its settings; defaults stand there and nowhere else
+    Config: type[C]  # its settings; the only place where defaults are defined
     cheap: bool = False  # fast enough to be trained in folds, for an ensemble that learns from its rankings
 
     def train(
@@ -44,8 +44,8 @@ class Method(Protocol[C]):
     ) -> Model:
         """Train a model on a corpus whose first `labels.n_labels` labels all have documents.
 
-        dev: documents to choose by, where `uses_dev` says so. partial: a folder for what an interrupted run can
-        resume from; None keeps nothing. The same arguments give the same model, bit for bit.
+        dev: documents to select by, if `uses_dev` returns True. partial: a folder for what an interrupted run can
+        resume from; None stores nothing. The same arguments give the same model, bit for bit.
         """
         ...
 
@@ -54,5 +54,5 @@ class Method(Protocol[C]):
         ...
 
     def uses_dev(self, config: C) -> bool:
-        """Say whether training with these settings chooses by dev documents."""
+        """Return whether training with these settings selects by dev documents."""
         ...

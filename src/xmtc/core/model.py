@@ -1,4 +1,4 @@
-"""Model: what every method returns from training. An untrained model cannot exist."""
+"""Model: what every method returns from training. Untrained models do not exist."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Documents = Sequence[str] | sp.csr_matrix  # texts, or features if the model was trained on features
 
 
-MOST_K = 10_000_000  # labels that can be asked for: rankings are as wide, whatever the model has
+MOST_K = 10_000_000  # maximum k: rankings are k wide even if the model has fewer labels
 
 
 def check_k(k: object) -> None:
@@ -35,13 +35,13 @@ def check_k(k: object) -> None:
 
 
 def pack_texts(documents: Documents) -> Texts:
-    """Pack the texts that a model is asked to rank; raise for one string, a matrix, or anything but strings."""
+    """Pack the texts that a model is to rank; raise for a single string, a matrix, or anything but strings."""
     if isinstance(documents, (str, bytes, Mapping)) or sp.issparse(documents):
         got = "one string" if isinstance(documents, str) else "a matrix" if sp.issparse(documents) else "no list"
         raise ModelError(f"this model ranks texts: give a list of strings; got {got}")
     try:
         return Texts.pack(documents)
-    except DataError as error:  # not data of the user's files, but what was given to the model
+    except DataError as error:  # the error is in the call, not in the user's files
         raise ModelError(f"this model ranks texts: {error}") from None
     except TypeError:
         got = type(documents).__name__
@@ -49,7 +49,7 @@ def pack_texts(documents: Documents) -> Texts:
 
 
 def check_features(documents: Documents, n_features: int) -> sp.csr_matrix:
-    """Return the feature rows that a model is asked to rank; raise for texts, another width, NaN or infinity."""
+    """Return the feature rows that a model is to rank; raise for texts, another width, NaN or infinity."""
     if not sp.issparse(documents):
         got = {np.ndarray: "a dense array", list: "texts", Texts: "texts"}.get(
             type(documents), type(documents).__name__
@@ -79,24 +79,24 @@ class Model(Protocol):
         """Return the k best labels of each document."""
 
     def explain(self, text: str, label: str) -> Explanation:
-        """Say why a label (id or name) fits a text or does not."""
+        """Explain why a label (id or name) fits a text or not."""
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write the model folder, whole or not at all."""
+        """Write the model folder, completely or not at all."""
 
 
-# how a model of this process is loaded again: a function of the folder and the manifest, and the folder. Set by those
-# who load and save models
+# how to load a model of this process again: a function of folder and manifest, and the folder. Set by the code that
+# loads and saves models
 SAVED_IN: WeakKeyDictionary[Model, tuple[Callable[[str, dict[str, Any]], Model], Path]] = WeakKeyDictionary()
 
 
 class DisplayedModel(Displayed):
-    """Base class of models: a short `repr` and notebook output from labels and manifest."""
+    """Base class of models: provides a short `repr` and notebook output from labels and manifest."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Pickle the path of the model's folder, not its weights: another process loads it from there.
+        """Pickle the path of the model's folder instead of its weights: another process loads it from there.
 
-        A model that is in no folder is pickled with all that it holds.
+        A model without a folder is pickled with all its contents.
         """
         saved = SAVED_IN.get(self)  # type: ignore[call-overload]
         if saved is None:
@@ -105,7 +105,7 @@ class DisplayedModel(Displayed):
         return load, (str(folder), self.manifest.to_json())  # type: ignore[attr-defined]
 
     def display_line(self: Model) -> str:
-        """Return the method, the size of the training data and what the model ranks."""
+        """Return the method, the size of the training data, the kind of input and the number of labels."""
         facts = self.manifest
         width = facts.details.features
         ranks = "ranks texts" if width is None else f"ranks rows of {width:,} features"

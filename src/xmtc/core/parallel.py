@@ -1,7 +1,7 @@
 """Threads for compiled kernels that release the interpreter lock.
 
-Work is cut into tasks whose bounds depend on the data alone, never on the number of threads, and no task reads what
-another writes: so one thread and eight give the same bytes.
+Work is split into tasks whose bounds depend only on the data, never on the number of threads, and no task reads what
+another writes. So any number of threads gives the same bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 
 def run(function: Callable[[Task], Result], tasks: Iterable[Task]) -> list[Result]:
-    """Apply `function` to every task on all threads; results come in the order of the tasks."""
+    """Apply `function` to every task on all threads; return the results in the order of the tasks."""
     tasks = list(tasks)
     threads = min(n_threads(), len(tasks))
     if threads <= 1:
@@ -30,12 +30,12 @@ def run(function: Callable[[Task], Result], tasks: Iterable[Task]) -> list[Resul
 
 
 def blocks(n: int, size: int) -> list[tuple[int, int]]:
-    """Cut 0 … n into consecutive (start, stop) blocks of `size`."""
+    """Split 0 … n into consecutive (start, stop) blocks of `size`."""
     return [(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def read_only(array: NDArray) -> NDArray:
-    """Return a plain, read-only view: numba compiles a kernel anew for each kind of array that it meets."""
+    """Return a plain, read-only view: numba recompiles a kernel for each new kind of array."""
     view = np.asarray(array).view()
     view.flags.writeable = False
     return view

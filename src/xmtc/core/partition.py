@@ -1,7 +1,7 @@
-"""Partitions of labels, and trees as chains of them.
+"""Partitions of labels, and trees as chains of partitions.
 
-Frequency bands, k-means clusters and the levels of a label tree are all the same thing: an array that names each
-item's cluster. A tree is a chain of such arrays, from the root down to the labels, not a web of node objects.
+Frequency bands, k-means clusters and the levels of a label tree have the same form: an array with the cluster of each
+item. A tree is a chain of such arrays, from the root down to the labels; there are no node objects.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """`parents[i]` is the cluster of item i; clusters are numbered 0 … n_clusters − 1 and may be empty."""
+    """A partition of items: `parents[i]` is the cluster of item i; clusters 0 … n_clusters − 1 may be empty."""
 
     parents: NDArray[np.int32]
     n_clusters: int
@@ -49,7 +49,7 @@ class Partition:
 
 
 def cluster_targets(Y: sp.csr_matrix, partition: Partition) -> sp.csr_matrix:
-    """Return the (documents × clusters) matrix of ones where a document has a label of the cluster, or several."""
+    """Return the (documents × clusters) matrix with ones where a document has at least one label of the cluster."""
     targets: sp.csr_matrix = (Y[:, : len(partition)] @ partition.matrix()).tocsr()
     targets.sort_indices()
     targets.data = np.ones(len(targets.data), dtype=np.float32)
@@ -58,14 +58,17 @@ def cluster_targets(Y: sp.csr_matrix, partition: Partition) -> sp.csr_matrix:
 
 @dataclass(frozen=True, eq=False)
 class LabelTree:
-    """`parents[0]` is all zeros (level 0's parent is the root); `parents[i][c]` is the parent, on level i − 1, of
-    node c on level i; the nodes of the last level are the labels. A tree of depth 1 is flat one-vs-all."""
+    """A label tree, stored as the parents of each level's nodes.
+
+    `parents[0]` is all zeros (level 0's parent is the root); `parents[i][c]` is the parent, on level i − 1, of
+    node c on level i; the nodes of the last level are the labels. A tree of depth 1 is flat one-vs-all.
+    """
 
     parents: tuple[NDArray[np.int32], ...]
 
     @classmethod
     def flat(cls, n_labels: int) -> LabelTree:
-        """Return the tree whose labels all hang from the root."""
+        """Return the tree whose labels are all children of the root."""
         return cls((np.zeros(n_labels, dtype=np.int32),))
 
     @property
@@ -83,7 +86,7 @@ class LabelTree:
         return Partition(self.parents[i], 1 if i == 0 else len(self.parents[i - 1]))
 
     def path(self, label: int) -> list[int]:
-        """Return the node of each level on the way from the root to a label, the label last."""
+        """Return the node of each level on the path from the root to a label, the label last."""
         nodes = [label]
         for parents in reversed(self.parents[1:]):
             nodes.append(int(parents[nodes[-1]]))

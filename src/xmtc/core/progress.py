@@ -1,4 +1,4 @@
-"""Progress: how long work tells how far it is, without knowing who listens."""
+"""Progress: UI-independent progress callbacks for long work."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """Hears of stages, steps and facts; this one stays silent. The command line draws bars."""
+    """Receives stages, steps and messages; this base class ignores them. The command line draws bars."""
 
-    trackers: Sequence[Tracker] = ()  # receive the figures of neural trainings, besides the run's log
+    trackers: Sequence[Tracker] = ()  # receive the metrics of neural training, in addition to the run's log
 
     def stage(self, name: str) -> None:
-        """A new stage of work begins."""
+        """Begin a new stage of work."""
 
     def step(self, done: int, total: int) -> None:
-        """`done` of `total` units of the stage are finished."""
+        """Report that `done` of `total` units of the stage are finished."""
 
     def note(self, text: str) -> None:
-        """A few words that stand beside the stage's bar until the next ones."""
+        """Show a few words next to the stage's bar until the next note."""
 
     def say(self, fact: str) -> None:
-        """Something the user should know of this run, in one line."""
+        """Report something the user should know about this run, in one line."""
 
 
 SILENT = Progress()

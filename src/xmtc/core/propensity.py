@@ -1,7 +1,7 @@
-"""Propensity: how likely a true label is to be noted, and the weight that makes up for labels that are not.
+"""Propensity: the probability that a true label is recorded, and weights that correct for missing labels.
 
-In come training counts, out come weights (docs/CONVENTIONS.md, "Metrics"). Stands beside `core.metrics`, which exports
-its names too, because every method has a `Propensity` among its settings and few methods compute a metric.
+Input: training counts. Output: weights (docs/CONVENTIONS.md, "Metrics"). Separate from `core.metrics`, which also
+exports its names, because every method has a `Propensity` among its settings and few methods compute a metric.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from xmtc.core.errors import DataError
 
 
 class Propensity(Settings):
-    """How likely a true label is to be noted, as a function of its training documents (Jain et al. 2016).
+    """The probability that a true label is recorded, as a function of its training documents (Jain et al. 2016).
 
     Published values: 0.5, 0.4 for Wikipedia-500K and WikiLSHTC; 0.6, 2.6 for Amazon-670K and 3M; else the defaults.
     """
@@ -32,7 +32,7 @@ def inverse_propensity(
 ) -> NDArray[np.float64]:
     """Return each label's weight 1 + C (n + B)^−A, with C = (ln N − 1)(B + 1)^A; n and N are of the training data.
 
-    C is negative below N = 3, where weights would fall as labels get rarer; it is taken as 0 there.
+    Below N = 3, C would be negative and weights would fall as labels get rarer; C = 0 is used there.
     """
     if n_documents < 1:
         raise DataError(f"propensities need the number of training documents; got {n_documents}")

@@ -1,6 +1,7 @@
-"""Rank a whole corpus by any model, with progress.
+"""Rank a whole corpus with any model, with progress.
 
-A model and a corpus enter, a ranking leaves. Knows no method, only what a model says that it ranks: texts or features.
+Input: a model and a corpus. Output: a ranking. Independent of the method; uses only the model's input type: texts or
+features.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from xmtc.core.ranking import Ranking
 if TYPE_CHECKING:
     from xmtc.core.metrics import TruthMode
 
-_AT_ONCE = 2048  # documents ranked between two steps of progress
+_AT_ONCE = 2048  # documents ranked between two progress updates
 
 
 def rank_corpus(model: Model, corpus: Corpus, k: int, progress: Progress = SILENT) -> Ranking:
-    """Rank all documents of a corpus, some at once: its texts, or its features for a model trained on features."""
+    """Rank all documents of a corpus in batches: its texts, or its features for a model trained on features."""
     if len(corpus) == 0:
         raise DataError("the corpus has no documents")
     documents = _documents(model, corpus)
@@ -37,16 +38,16 @@ def rank_corpus(model: Model, corpus: Corpus, k: int, progress: Progress = SILEN
 
 
 def fill_known(model: Model, corpus: Corpus, ranking: Ranking, k: int, progress: Progress = SILENT) -> Ranking:
-    """Replace the concepts in a model's ranking of a corpus by its next labels that training saw, down to place k.
+    """Replace the concepts in a model's ranking of a corpus by its next trained labels, down to place k.
 
     Concepts are entries of the vocabulary without training documents; see `LabelSet`. Only documents with a concept
-    among their labels are ranked again, deeper; a ranking without any stays as it is.
+    among their labels are ranked again, deeper; a ranking without any is returned unchanged.
     """
     n, width = model.labels.n_labels, ranking.k
     filled, found, rows = ranking.known(n).padded(k), ranking, np.arange(len(ranking))
     while True:
         n_known = ((found.labels >= 0) & (found.labels < n)).sum(axis=1)
-        rows = rows[(found.labels >= n).any(axis=1) & (n_known < k) & (found.labels[:, -1] >= 0)]  # lists that go on
+        rows = rows[(found.labels >= n).any(axis=1) & (n_known < k) & (found.labels[:, -1] >= 0)]  # lists that continue
         if not len(rows) or width >= len(model.labels):
             return filled
         width = min(4 * width, len(model.labels))
@@ -59,9 +60,9 @@ def rank_in_stages(
 ) -> tuple[Ranking, dict[str, Any]]:
     """Rank a corpus; for a `Staged` model, also measure the stages before the last, in the same pass.
 
-    The measurements of other models are empty.
+    For other models the measurements are empty.
     """
-    # few models rank in stages or have a calibration: imported when asked for
+    # imported here, because few models rank in stages or have a calibration
     from xmtc.core.abilities import Staged
     from xmtc.core.calibration import calibration_of, uncalibrated
 
@@ -74,12 +75,12 @@ def rank_in_stages(
 
 
 def n_features(model: Model) -> int | None:
-    """Return the number of features that a model ranks by; None if it ranks texts."""
+    """Return the number of features of a model trained on features; None if it ranks texts."""
     return model.manifest.details.features
 
 
 def _documents(model: Model, corpus: Corpus) -> Documents:
-    """Return what the model ranks of a corpus."""
+    """Return the texts or features of a corpus that the model ranks."""
     width = n_features(model)
     if width is None:
         if corpus.texts is None:
@@ -88,6 +89,6 @@ def _documents(model: Model, corpus: Corpus) -> Documents:
     X = corpus.X
     if X is None:
         raise ModelError("this model ranks features, and the corpus has only texts; give it the features of training")
-    if X.shape[1] < width:  # files of sparse features need not mention the last ones
+    if X.shape[1] < width:  # files of sparse features may omit the last ones
         X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
     return X

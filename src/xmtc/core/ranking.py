@@ -1,4 +1,4 @@
-"""Ranking: the only output type. Evaluation, ensembles, command line and server all consume it."""
+"""Ranking: the only output type, used by evaluation, ensembles, command line and server."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from xmtc.core.labels import LabelSet
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranking(Displayed):
-    """Each row is one document's labels, best first by (−score, label); padded with label −1, score −inf."""
+    """Ranked labels. Each row is one document's labels, sorted by (−score, label), padded with label −1, score −inf."""
 
     labels: NDArray[np.int32]  # (n, k)
     scores: NDArray[np.float32]  # (n, k)
     probabilities: NDArray[np.float32] | None = None  # (n, k), calibrated
-    label_set: LabelSet | None = None  # of the model that ranked, for names; None where it is not known
+    label_set: LabelSet | None = None  # labels of the model that ranked, for names; None if unknown
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -36,20 +36,20 @@ class Ranking(Displayed):
 
     @classmethod
     def best(cls, labels: NDArray[np.integer], scores: NDArray[np.floating], k: int) -> Ranking:
-        """Rank candidates: `labels` and `scores` are (n, m), −1 marks a hole. No label may stand twice in a row."""
+        """Rank candidates: `labels` and `scores` are (n, m), −1 marks a hole. A label may occur only once per row."""
         ids = np.asarray(labels, dtype=np.int32)
         values = np.where(ids < 0, -np.inf, scores).astype(np.float32)
-        # lexsort's last key is the first criterion: score descending, then label ascending; holes go last
+        # lexsort's last key is the primary one: score descending, then label ascending; holes go last
         order = np.lexsort((np.where(ids < 0, np.iinfo(np.int32).max, ids), -values), axis=-1)[:, :k]
         ranking = cls(np.take_along_axis(ids, order, 1), np.take_along_axis(values, order, 1))
         return ranking.padded(k)
 
     @classmethod
     def from_csr(cls, scores: sp.csr_matrix, k: int) -> Ranking:
-        """Rank the stored entries of a (documents × labels) matrix; explicit zeros are entries like any other."""
+        """Rank the stored entries of a (documents × labels) matrix, including explicit zeros."""
         n = scores.shape[0]
         rows = np.repeat(np.arange(n), np.diff(scores.indptr))
-        stored = scores.data.astype(np.float32)  # before sorting: what rounds to a tie is ranked as one
+        stored = scores.data.astype(np.float32)  # before sorting: scores that are equal after rounding rank as ties
         order = np.lexsort((scores.indices, -stored, rows))
         place = np.arange(len(order)) - np.repeat(scores.indptr[:-1], np.diff(scores.indptr))
         kept = place < k
@@ -60,7 +60,7 @@ class Ranking(Displayed):
         return cls(labels, values)
 
     def padded(self, k: int) -> Ranking:
-        """Return the ranking at least k wide, filled up with padding."""
+        """Return the ranking padded to a width of at least k."""
         missing = k - self.labels.shape[1]
         if missing <= 0:
             return self
@@ -82,7 +82,7 @@ class Ranking(Displayed):
         )
 
     def keep(self, kept: NDArray[np.bool_]) -> Ranking:
-        """Return the ranking without the entries that are not kept; the others move up, and padding fills the rows."""
+        """Return the ranking with only the kept entries; the others move up, and padding fills the rows."""
         order = np.argsort(~kept, axis=1, kind="stable")
         holes = ~np.take_along_axis(kept, order, 1)
 
@@ -97,12 +97,12 @@ class Ranking(Displayed):
         )
 
     def known(self, n_labels: int) -> Ranking:
-        """Return the ranking without concepts that training never saw: entries from `n_labels` on; see `LabelSet`."""
+        """Return the ranking without concepts, that is, entries from `n_labels` on without training documents."""
         kept = self.labels < n_labels
         return self if kept.all() else self.keep(kept)
 
     def put(self, rows: NDArray[np.integer], other: Ranking) -> Ranking:
-        """Return the ranking with some of its rows replaced by those of another, which is as wide."""
+        """Return the ranking with some of its rows replaced by those of another ranking of the same width."""
         labels, scores = self.labels.copy(), self.scores.copy()
         labels[rows], scores[rows] = other.labels, other.scores
         if self.probabilities is None or other.probabilities is None:
@@ -131,7 +131,7 @@ class Ranking(Displayed):
         ]
 
     def to_frame(self, ids: Sequence[str] | None = None, labels: LabelSet | None = None) -> Any:
-        """Return a data frame with one row per document and label: of pandas if it is installed, else of polars.
+        """Return a data frame with one row per document and label: a pandas one if installed, else a polars one.
 
         Columns are document, rank (from 1), label (its id), name, score and, for calibrated models, probability. ids:
         ids of the documents; row numbers by default. labels: as for `named`.
@@ -161,7 +161,7 @@ class Ranking(Displayed):
         return f"{len(self):,} documents, the {self.k} best labels of each{calibrated}"
 
     def display_grids(self) -> list[Grid]:
-        """Return the labels of the first documents: names where they are known, else numbers."""
+        """Return the labels of the first documents: names if known, else numbers."""
         rows = []
         for i, (labels, scores) in enumerate(zip(self.labels[:SHOWN].tolist(), self.scores[:SHOWN], strict=True)):
             pairs = [
@@ -180,7 +180,7 @@ class Ranking(Displayed):
 
     @staticmethod
     def stack(parts: list[Ranking]) -> Ranking:
-        """Put rankings of the same width below each other."""
+        """Stack rankings of the same width vertically."""
         probabilities = [part.probabilities for part in parts if part.probabilities is not None]
         return Ranking(
             np.concatenate([part.labels for part in parts]),

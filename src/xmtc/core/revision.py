@@ -1,7 +1,7 @@
-"""Revisions: what becomes of a model's labels and documents when some are added and some labels retired.
+"""Revisions: how a model's labels and documents change when some are added and some labels are retired.
 
-A model's label set, the figures of its training and the new documents enter; a `Revision` leaves: the label set that
-the updated model will have, and the documents it may learn from. Knows no weights and no method.
+Input: a model's label set, the statistics of its training and the new documents. Output: a `Revision`: the label set of
+the updated model, and the documents it can learn from. Independent of weights and methods.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ NOTHING = "there is nothing to update: give documents, labels to retire, or both
 
 @dataclass(frozen=True, eq=False)
 class Revision:
-    """The labels of an updated model, and what there is to learn from."""
+    """The labels of an updated model, and the documents to learn from."""
 
     labels: LabelSet  # kept labels in their old order, then new ones; retired labels are among the concepts after them
-    new_ids: NDArray[np.int64]  # (labels of the model,): their places in `labels`, −1 where retired
+    new_ids: NDArray[np.int64]  # (labels of the model,): their positions in `labels`, −1 if retired
     retired: tuple[str, ...]  # ids of all labels retired so far
-    corpus: Corpus | None  # documents with a label that can be ranked; Y has a column for each of these labels
-    whole: bool  # whether the documents of training are among them
+    corpus: Corpus | None  # documents with a label that can be ranked; Y has one column per such label
+    whole: bool  # whether the training documents are included
     changed: NDArray[np.int64]  # (kept labels,): documents that each gained or lost since training
     n_documents: int
-    data: Callable[[], str]  # computes the fingerprint of all documents learnt from, at leisure
+    data: Callable[[], str]  # computes the fingerprint of all documents learned from, on demand
 
     @property
     def n_kept(self) -> int:
-        """Labels that the model had and keeps; new ones come after them."""
+        """Number of the model's labels that are kept; new labels come after them."""
         return len(self.changed)
 
 
@@ -55,12 +55,12 @@ def revise(
     concepts: Collection[int] = (),
     only_news: bool = True,
 ) -> Revision:
-    """Return what a model of `labels` and `manifest` becomes.
+    """Return the revision of a model with `labels` and `manifest`.
 
-    corpus: new documents, or all documents, those of training among them; None where labels are only retired. base: the
-    documents of training, where `corpus` does not hold them. retire: ids or names of labels never to be ranked again.
-    concepts: entries without training documents that the model can rank, and so retire. only_news: refuse documents
-    that a model of trees could learn nothing from.
+    corpus: new documents, or all documents including those of training; None if labels are only retired. base: the
+    training documents, if `corpus` does not include them. retire: ids or names of labels never to be ranked again.
+    concepts: entries without training documents that the model can rank, and that can therefore be retired. only_news:
+    raise if a model of trees could not learn anything from the documents.
     """
     if corpus is None:
         known = _retire(labels, manifest, retire, concepts)
@@ -91,7 +91,7 @@ def revise_all(
     *,
     concepts: Collection[int] = (),
 ) -> Revision:
-    """Return what a model becomes that is to hold the documents of `corpus`, old and new, and no others.
+    """Return the revision of a model that is to hold exactly the documents of `corpus`, old and new.
 
     concepts: as for `revise`.
     """
@@ -104,7 +104,7 @@ def is_whole(
     corpus: Corpus,
     kept: NDArray[np.int64] | None = None,
 ) -> bool:
-    """Say whether a corpus seems to hold the documents of training: as many, and as many of every (kept) label."""
+    """Return whether a corpus seems to include the training documents: enough in all, and of every (kept) label."""
     kept = np.arange(labels.n_labels) if kept is None else kept
     counts = np.bincount(corpus.Y.indices, minlength=len(corpus.labels))
     position = corpus.labels.position
@@ -115,12 +115,12 @@ def is_whole(
 
 @dataclass(frozen=True, eq=False)
 class _Retired:
-    """Labels that stay and labels that go."""
+    """Labels that are kept and labels that are retired."""
 
     kept: NDArray[np.int64]
-    new_ids: NDArray[np.int64]  # (labels of the model,): places among those that stay, −1 for the others
-    retired: tuple[str, ...]  # ids, those of earlier updates among them
-    newly: int  # how many of them are retired now
+    new_ids: NDArray[np.int64]  # (labels of the model,): positions among the kept ones, −1 for the others
+    retired: tuple[str, ...]  # ids, including those of earlier updates
+    newly: int  # how many of them are newly retired
 
 
 def _retire(
@@ -161,9 +161,9 @@ def _revise(
 
 
 def join(base: Corpus, added: Corpus) -> Corpus:
-    """Return the documents of `base`, then those of `added`; one with the id of a document of `base` takes its place.
+    """Return the documents of `base`, then those of `added`; an added document replaces a base one with the same id.
 
-    Ids that are mere row numbers, as documents without ids have them, are no reason to take one for another.
+    Ids that are only row numbers, as for documents without ids, are not matched.
     """
     if (base.texts is None) != (added.texts is None) and (base.X is None) != (added.X is None):
         kinds = ["features" if corpus.texts is None else "texts" for corpus in (base, added)]
@@ -198,7 +198,7 @@ def _find_retired(
 
 
 def check_kind(corpus: Corpus, manifest: Manifest[UpdatableDetails]) -> None:
-    """Raise unless the documents are of the kind that the model was trained on: texts, or features."""
+    """Raise unless the documents are of the kind the model was trained on: texts, or features."""
     width = manifest.details.features  # None for a model of texts
     if width is None and corpus.texts is None:
         raise ModelError("this model was trained on texts, and the new documents are features; give their texts")
@@ -209,7 +209,7 @@ def check_kind(corpus: Corpus, manifest: Manifest[UpdatableDetails]) -> None:
 
 
 def check_base(base: Corpus, manifest: Manifest[UpdatableDetails]) -> None:
-    """Raise unless `base` is what the model was trained on."""
+    """Raise unless `base` is the model's training corpus."""
     if base.compact().fingerprint() != manifest.data:
         raise DataError(
             "the base is not what the model was trained on (documents or labels differ); give that data, "
@@ -231,8 +231,7 @@ def _check_news(corpus: Corpus, whole: bool, n_new: int, changed: NDArray[np.int
 def _columns(
     labels: LabelSet, new_ids: NDArray[np.int64], others: LabelSet, counts: NDArray[np.integer], gone: set[str]
 ) -> tuple[NDArray[np.int64], list[str]]:
-    """Where each entry of `others` that has documents stands among the labels to come, −1 for the rest; and which of
-    them are new, sorted."""
+    """Return the new column of each entry of `others` that has documents, −1 for the rest; and the new ids, sorted."""
     columns = np.full(len(others), -1, dtype=np.int64)
     used = np.flatnonzero(counts)
     ids, position = [others.ids[i] for i in used.tolist()], labels.position
@@ -247,13 +246,13 @@ def _columns(
 def _arrange(
     labels: LabelSet, kept: NDArray[np.int64], others: LabelSet | None, new: list[str], counts: NDArray[np.integer]
 ) -> LabelSet:
-    """Kept labels, then new ones, then as concepts all other entries, and the new labels' ancestors."""
+    """Return kept labels, then new ones, then, as concepts, all other entries and the new labels' ancestors."""
     others = labels if others is None else others
     added = [others.position[label] for label in new]
     ancestors: dict[str, int] = {}
     fresh = set(new)
     waiting = list(added)
-    for i in waiting:  # grows by the ancestors that it finds
+    for i in waiting:  # grows by the ancestors found
         for parent in others.parents[i]:
             label = others.ids[parent]
             if not (label in labels.position or label in ancestors or label in fresh):
@@ -292,7 +291,7 @@ def _arrange(
 
 
 def _move_parents(source: LabelSet, entries: list[int], place: dict[str, int]) -> list[tuple[int, ...]]:
-    """The parents of some entries, each a label id's new place; siblings share theirs, which are few and made once."""
+    """Return the parents of some entries, at their new positions; siblings share one tuple, created once."""
     moved: dict[tuple[int, ...], tuple[int, ...]] = {}
     for parents in {source.parents[i] for i in entries}:
         moved[parents] = tuple([place[source.ids[parent]] for parent in parents])
@@ -300,7 +299,7 @@ def _move_parents(source: LabelSet, entries: list[int], place: dict[str, int]) -
 
 
 def _over(corpus: Corpus, columns: NDArray[np.int64], labels: LabelSet) -> Corpus:
-    """The documents that have a label with a column, over the entries of `labels`."""
+    """Return the documents that have a label with a column, over the entries of `labels`."""
     to = columns[corpus.Y.indices]
     indptr = np.concatenate([[0], np.cumsum(to >= 0)])[corpus.Y.indptr]
     to = to[to >= 0]
@@ -330,12 +329,12 @@ def _end_to_end(first: Texts, second: Texts) -> Texts:
 
 
 def unnamed(corpus: Corpus) -> bool:
-    """Say whether the ids are row numbers."""
+    """Return whether the ids are row numbers."""
     return all(name == str(row) for row, name in enumerate(corpus.ids))
 
 
 def fingerprint(corpus: Corpus, before: str | None) -> str:
-    """Return that of these documents, or of those with the fingerprint `before` and then these."""
+    """Return the fingerprint of these documents, or of those with the fingerprint `before` followed by these."""
     if before is None:
         return corpus.compact().fingerprint()
     return hashlib.sha256((before + corpus.fingerprint()).encode()).hexdigest()

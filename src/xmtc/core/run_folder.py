@@ -1,4 +1,4 @@
-"""Where a run puts its model and its checkpoints, checked before any work is done."""
+"""Where a run writes its model and checkpoints; checked before any work is done."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from xmtc.core.errors import ConfigError, ModelError
 from xmtc.core.storage import MANIFEST, check_target
 
-# of the processes that torchrun or accelerate launch starts, the first writes the model, and all others write nothing
+# with torchrun or accelerate launch, only the first process writes the model; the others write nothing
 WRITES = os.environ.get("WORLD_SIZE", "1") == "1" or os.environ.get("RANK", "0") == "0"
 
 
 def check_out(out: str | Path, *, resume: bool = False, overwrite: bool = False) -> None:
-    """Refuse, before any work, to train to a folder that holds a model, an interrupted run, or cannot be written."""
+    """Raise, before any work, if the folder holds a model or an interrupted run, or cannot be written."""
     if not str(out):
         raise ConfigError("the folder for the model has no name; give one")
     if resume and overwrite:
@@ -23,8 +23,8 @@ def check_out(out: str | Path, *, resume: bool = False, overwrite: bool = False)
         check_target(out, overwrite=overwrite)
     partial = partial_folder(out)
     if not partial.exists() or (resume and (Path(out) / MANIFEST).is_file()):
-        return  # of a finished run, at most the rest of a removal that was killed is there
-    # of a run killed at its very beginning, in its first stage or before
+        return  # the run is finished: at most the remains of a killed removal exist
+    # true for a run that was killed in or before its first stage
     unwritten = all(path.is_dir() or path.match(".run-*.json") for path in partial.rglob("*"))
     if not (any(partial.rglob("run.json")) or unwritten):
         raise ModelError(f"{partial} is in the way of the checkpoints and holds none; move it or choose another folder")
@@ -33,12 +33,12 @@ def check_out(out: str | Path, *, resume: bool = False, overwrite: bool = False)
 
 
 def partial_folder(out: str | Path) -> Path:
-    """Return where an interrupted run's checkpoints lie: beside the model, never inside."""
+    """Return the folder of an interrupted run's checkpoints: next to the model, never inside."""
     folder = Path(out).absolute()
     return folder.with_name(f"{folder.name}.partial")
 
 
 def drop_unbegun(partial: Path) -> None:
-    """Remove the folder of a run that stopped before it had anything to keep."""
+    """Remove the folder of a run that stopped before it stored anything."""
     if all(path.name == "run.json" or path.is_dir() for path in partial.rglob("*")):
         shutil.rmtree(partial, ignore_errors=True)

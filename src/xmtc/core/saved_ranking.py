@@ -1,7 +1,7 @@
-"""A ranking of a corpus in one file, with all that a later comparison needs.
+"""A ranking of a corpus in one file, with everything a later comparison needs.
 
-A model's ranking of a corpus enters; one .npz file without pickle leaves, and is read again, checked against the corpus
-that it is compared on. The model itself is not needed then. Knows no method.
+Input: a model's ranking of a corpus. Output: one .npz file without pickle. When it is read again, it is checked against
+the corpus of the comparison; the model itself is not needed. Independent of methods.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _ARRAYS = ("labels", "scores", "counts", "document_bytes", "document_ends", "lab
 
 @dataclass(frozen=True, eq=False)
 class SavedRanking:
-    """What a model ranked for a corpus; stands for the model in `xmtc.compare`."""
+    """A model's ranking of a corpus; replaces the model in `xmtc.compare`."""
 
     model: str  # name of the model
     data: str  # name of the corpus
     ranking: Ranking
     ids: Texts  # of the documents
-    texts: str  # what `digest_documents` gives for the corpus
-    labels: LabelSet  # of the model: ids and training counts, without names
-    n_documents: int  # training documents
+    texts: str  # the output of `digest_documents` for the corpus
+    labels: LabelSet  # labels of the model: ids and training counts, without names
+    n_documents: int  # number of training documents
     propensity: Propensity  # of the model
 
     def save(self, file: str | Path) -> None:
@@ -64,7 +64,7 @@ class SavedRanking:
         target = Path(file).absolute()
         partial = target.with_name(f".{target.name}.writing-{os.getpid()}")
         try:
-            with partial.open("wb") as out:  # a file object: given a path, numpy would add an ending
+            with partial.open("wb") as out:  # a file object, because numpy would append an extension to a path
                 described = np.frombuffer(json.dumps(facts, sort_keys=True).encode(), np.uint8)
                 parts: dict[str, Any] = dict(zip(_ARRAYS, arrays, strict=True))
                 np.savez_compressed(out, xmtc_ranking=described, **parts)
@@ -76,7 +76,7 @@ class SavedRanking:
 
     @classmethod
     def load(cls, file: str | Path) -> SavedRanking:
-        """Read a saved ranking; a cut, altered or foreign file is refused."""
+        """Read a saved ranking; raise if the file is truncated, modified or not a ranking."""
         try:
             with np.load(file, allow_pickle=False) as held:
                 if "xmtc_ranking" not in held.files:
@@ -117,7 +117,7 @@ class SavedRanking:
         )
 
     def ranking_of(self, corpus: Corpus, name: str) -> Ranking:
-        """Return the ranking if it is one of this corpus; `name` is what an error calls the ranking."""
+        """Return the ranking if it belongs to this corpus; `name` is the ranking's name in errors."""
         if len(self.ids) != len(corpus):
             raise DataError(
                 f"{name} ranks {len(self.ids):,} documents of {self.data}, and these are {len(corpus):,}; "
@@ -138,7 +138,7 @@ class SavedRanking:
 
 
 def digest_documents(corpus: Corpus) -> str:
-    """Return a sha256 over the texts of a corpus, or over its features where it has no texts."""
+    """Return a sha256 over the texts of a corpus, or over its features if it has no texts."""
     X = corpus.X
     if corpus.texts is not None:
         parts: list[NDArray[Any]] = [corpus.texts.buffer, corpus.texts.offsets]

@@ -1,8 +1,8 @@
-"""What of a method's settings is worth searching: `Tunable` stands beside a field, `search_space` collects them.
+"""Search space of a method's settings: `Tunable` annotates a field, `search_space` collects the annotations.
 
     C: Annotated[float, Tunable(0.1, 10, log=True)] = Field(1.0, gt=0)
 
-Knows no search: `xmtc.tuning` does it.
+The search itself is in `xmtc.tuning`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from xmtc.core.config import Settings
 
 @dataclass(frozen=True)
 class Tunable:
-    """The range of a setting that a search tries; whole numbers are tried where both ends are whole numbers."""
+    """The search range of a setting; if both ends are whole numbers, only whole numbers are tried."""
 
     low: float
     high: float
@@ -31,7 +31,7 @@ def search_space(settings: Settings) -> dict[str, Tunable]:
 
 
 def defaults_of(settings: Settings, space: Mapping[str, Tunable]) -> dict[str, Any]:
-    """Return what these settings have at the paths of a space, moved into the ranges."""
+    """Return the values of these settings at the paths of a space, clipped to the ranges."""
     found = {}
     for path, tunable in space.items():
         value: Any = settings.model_dump()

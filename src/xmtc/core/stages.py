@@ -1,6 +1,6 @@
-"""Stages of a long run: the arrays that a stage ends with are stored in the run's folder, so that it is not done twice.
+"""Stages of a long run: the result arrays of a stage are stored in the run's folder, so that it is not repeated.
 
-Knows neither what the arrays are nor whose run it is: callers check that before they resume.
+Independent of the arrays' meaning and of the run: callers check both before they resume.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 from xmtc.core.errors import ModelError
 
-_NAMES = "arrays.json"  # which arrays a stage has
+_NAMES = "arrays.json"  # the names of a stage's arrays
 
 
 def finish_stage(
     run: Path | None, stage: str, compute: Callable[[], Mapping[str, NDArray[Any]]]
 ) -> dict[str, NDArray[Any]]:
-    """Return what a stage computes; from the run's folder, mapped into memory, where it was finished before.
+    """Return the result of a stage; if it was finished before, map it into memory from the run's folder.
 
-    Without a folder nothing is kept. A stage that is killed while it is written has not finished.
+    Without a folder, nothing is stored. A stage that is killed while being written counts as unfinished.
     """
     if run is not None and is_finished(run, stage):
         return read_stage(run, stage)
@@ -39,14 +39,14 @@ def finish_stage(
 
 
 def is_finished(run: Path, stage: str) -> bool:
-    """Say whether a stage was finished."""
+    """Return whether a stage was finished."""
     return (run / stage).is_dir()
 
 
 def read_stage(run: Path, stage: str, mode: Literal["r", "r+"] = "r") -> dict[str, NDArray[Any]]:
     """Return the arrays of a finished stage, mapped into memory.
 
-    mode: "r+" gives arrays that could be written to; numba compiles a kernel anew for those that cannot.
+    mode: "r+" returns writable arrays; numba recompiles kernels for read-only ones.
     """
     folder = run / stage
     return {name: _load(folder / f"{name}.npy", mode) for name in _read_names(folder / _NAMES)}
@@ -54,7 +54,7 @@ def read_stage(run: Path, stage: str, mode: Literal["r", "r+"] = "r") -> dict[st
 
 @contextmanager
 def write_stage(run: Path, stage: str) -> Iterator[Path]:
-    """Give a folder to write arrays to as .npy files; it takes the stage's name when all are written."""
+    """Yield a folder to write arrays to as .npy files; rename it to the stage's name when all are written."""
     target = run / stage
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.writing-", dir=target.parent))

@@ -1,8 +1,8 @@
 """Steering: restrict rankings to some subtrees of labels, exclude others, and drop labels below a limit.
 
-In come a model and what the user asks for; out comes a `Ranking`, best first. Labels are excluded before the best k are
-taken, so a document gets k labels wherever the model ranks that many. Knows no method: it asks the model for a deeper
-ranking where one does not hold enough.
+Input: a model and the user's restrictions. Output: a `Ranking`, best first. Labels are excluded before the best k are
+taken, so a document gets k labels whenever the model ranks that many. Independent of methods: if a ranking does not
+hold enough labels, the model is asked for a deeper one.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from xmtc.core.model import Documents, Model, check_k
 from xmtc.core.parallel import blocks
 from xmtc.core.ranking import Ranking
 
-_FIRST = 100  # labels ranked before any is left out; models that join rankings join as many anyway
-_DEEPER = 4  # times as many are ranked next, for documents that still lack some
-_BUDGET = 1 << 22  # labels of one deeper ranking, over all of its documents
+_FIRST = 100  # labels ranked before any is excluded; models that join rankings join as many anyway
+_DEEPER = 4  # factor of the next depth, for documents that still lack labels
+_BUDGET = 1 << 22  # maximum labels of one deeper ranking, over all of its documents
 
 _below: WeakKeyDictionary[LabelSet, sp.csr_matrix] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
 class Steering:
-    """What a user asks of a model's rankings, checked once for any number of documents."""
+    """A user's restrictions on a model's rankings, checked once for any number of documents."""
 
-    allowed: NDArray[np.bool_] | None  # (entries,): labels that may be given; None: all that the model ranks
+    allowed: NDArray[np.bool_] | None  # (entries,): labels that may be returned; None: all that the model ranks
     threshold: float | None
     min_score: float | None
 
@@ -49,7 +49,7 @@ class Steering:
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
     ) -> Steering:
-        """Check what is asked for; `suggest` explains the parameters."""
+        """Check the restrictions; `suggest` explains the parameters."""
         check_limit("threshold", threshold)
         check_limit("min_score", min_score)
         if threshold is not None:
@@ -81,9 +81,9 @@ def suggest(
 ) -> Ranking:
     """Return at most k labels of each document: the best of those included and not excluded, above both limits.
 
-    - `include`, `exclude`: ids or names of labels, each with all labels below it in the hierarchy; what is both is
-      excluded.
-    - `threshold`: least probability; the model must be calibrated. `min_score`: least score.
+    - `include`, `exclude`: ids or names of labels, each with all labels below it in the hierarchy; a label that is both
+      is excluded.
+    - `threshold`: minimum probability; the model must be calibrated. `min_score`: minimum score.
 
     Limits apply to the k best labels. Rows are padded with −1.
 
@@ -98,7 +98,7 @@ def suggest(
 
 
 def drop_below(ranking: Ranking, threshold: float | None = None, min_score: float | None = None) -> Ranking:
-    """Drop labels below a probability or a score; what stays keeps its order, and padding fills the rows."""
+    """Drop labels below a probability or a score; the others keep their order, and padding fills the rows."""
     for name, limit in (("threshold", threshold), ("min_score", min_score)):
         check_limit(name, limit)
     if threshold is None and min_score is None:
@@ -107,7 +107,7 @@ def drop_below(ranking: Ranking, threshold: float | None = None, min_score: floa
     if threshold is not None:
         if ranking.probabilities is None:
             raise ModelError(UNCALIBRATED)
-        kept &= ranking.probabilities.astype(np.float64) >= threshold  # so that the limit is not rounded
+        kept &= ranking.probabilities.astype(np.float64) >= threshold  # float64, so that the limit is not rounded
     if min_score is not None:
         kept &= ranking.scores.astype(np.float64) >= min_score
     return ranking.keep(kept)
@@ -121,7 +121,7 @@ def select(
 ) -> NDArray[np.bool_]:
     """Return which entries are included (all, if none is named) and not excluded.
 
-    Entries without training documents are left out, but for `concepts`: those of them that the model can rank.
+    Entries without training documents are left out, except `concepts`: those that the model can rank.
     """
     ranked = np.arange(len(labels)) < labels.n_labels
     if concepts is not None:
@@ -142,10 +142,10 @@ def select(
 
 
 def rank_among(model: Model, documents: Documents, k: int, allowed: NDArray[np.bool_]) -> Ranking:
-    """Return the k best of the allowed labels, as the whole ranking of a document would list them.
+    """Return the k best of the allowed labels, in the order of the document's full ranking.
 
-    Documents that lack some after a first ranking are ranked deeper and deeper, until the model has no more. A row
-    depends on its own document alone.
+    Documents that lack labels after the first ranking are ranked deeper and deeper, until the model has no more. A row
+    depends only on its own document.
     """
     n_labels = count_ranked(model)
     width = min(n_labels, max(k, _FIRST))
@@ -171,7 +171,7 @@ def check_limit(name: str, value: object) -> None:
 
 
 def _allowed_of(ranking: Ranking, allowed: NDArray[np.bool_], k: int) -> tuple[Ranking, NDArray[np.bool_]]:
-    """The first k allowed labels of each row, and whether a row lacks some that a deeper ranking may hold."""
+    """Return the first k allowed labels of each row, and whether a deeper ranking may hold more for a row."""
     kept = (ranking.labels >= 0) & allowed[ranking.labels]
     enough = min(k, int(allowed.sum()))
     lacking = (kept.sum(axis=1) < enough) & (ranking.labels[:, -1] >= 0)
@@ -185,11 +185,11 @@ def _take(documents: Documents, rows: NDArray[np.integer]) -> Documents:
 
 
 def _subtree(labels: LabelSet, entry: int) -> NDArray[np.bool_]:
-    """Which entries are this entry or below it."""
+    """Return which entries are this entry or below it."""
     children = _children(labels)
     seen = np.zeros(len(labels), dtype=bool)
     level = np.array([entry])
-    while len(level):  # entries seen are not walked again, so a hierarchy with a circle ends too
+    while len(level):  # each entry is visited once, so cyclic hierarchies terminate too
         seen[level] = True
         reached = np.unique(children[level].indices)
         level = reached[~seen[reached]]
@@ -197,7 +197,7 @@ def _subtree(labels: LabelSet, entry: int) -> NDArray[np.bool_]:
 
 
 def _children(labels: LabelSet) -> sp.csr_matrix:
-    """(entries × entries): the entries below each, kept as long as the label set is."""
+    """Return the (entries × entries) matrix of the entries below each; cached as long as the label set lives."""
     if labels not in _below:
         counts = [len(parents) for parents in labels.parents]
         children = np.repeat(np.arange(len(labels)), counts)

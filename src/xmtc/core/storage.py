@@ -1,8 +1,8 @@
-"""The model folder: written whole or not at all, checked when read, mapped into memory.
+"""The model folder: written completely or not at all, checked when read, mapped into memory.
 
 A folder holds `model.json` (format, method, settings, sizes and sha256 of every other file), labels as JSON lines,
 dense weights as safetensors, other arrays as .npy. No pickle, no time, host or thread count: the same training gives
-the same bytes. Knows no method: each says what it writes and reads.
+the same bytes. Independent of methods: each defines what it writes and reads.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ _LABELS = "labels.jsonl"
 _SEEN = "seen.bin"
 _INSIDE = re.compile(
     r"((?!\.{1,2}(/|$))[^/\\:\0]+/)*(?!\.{1,2}$)[^/\\:\0]+"
-)  # names of files inside a folder, on any system
-SKETCH = 4096  # hashes of training texts that a model keeps
+)  # names of files inside a folder, valid on any system
+SKETCH = 4096  # number of hashes of training texts that a model stores
 Exported = Literal["onnx-fp32", "onnx-int8"]
 
 
 class Record(BaseModel):
-    """Base of what `model.json` stores in a closed shape; only fields that were set are written."""
+    """Base class of the records in `model.json`, with a fixed set of fields; only fields that were set are written."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields that were set, as `model.json` holds them."""
+        """Return the fields that were set, as stored in `model.json`."""
         return self.model_dump(mode="json", exclude_unset=True)
 
 
 class ManifestFile(Record):
-    """The whole of `model.json`; a method's settings and details are checked when it reads them."""
+    """The whole of `model.json`; a method's settings and details are validated when it reads them."""
 
     model_config = ConfigDict(strict=True)
 
@@ -76,29 +76,29 @@ class Epoch(Record):
 
     epoch: int  # from 0
     loss: float
-    dev: float | None = None  # the dev score, where dev documents choose the epoch
+    dev: float | None = None  # the dev score, if dev documents choose the epoch
 
 
 class LatencyOption(Record):
-    """A model that could be chosen for a limit on latency, measured on the machine that trained it."""
+    """A candidate model for a latency limit, measured on the machine that trained it."""
 
     name: str
     milliseconds: float  # for one document on one thread: the median, or a cascade's mean
     scores: dict[str, float]  # percent, on dev
-    share: float | None = None  # of the documents that a cascade's expensive model ranks
+    share: float | None = None  # share of the documents that a cascade's expensive model ranks
     chosen: bool = False
 
 
 class Details(Record):
-    """What a model's method stores beside settings and arrays. Each method derives its own and adds its fields."""
+    """What a method stores in addition to settings and arrays. Each method derives its own class and adds fields."""
 
-    features: int | None = None  # columns, for a model trained on features; None: it ranks texts
-    dev: str | None = None  # fingerprint of the dev documents that were given
-    encoder: str | None = None  # sha256 of the encoder's weights that training started from
+    features: int | None = None  # columns, for a model trained on features; None if it ranks texts
+    dev: str | None = None  # fingerprint of the dev documents, if given
+    encoder: str | None = None  # sha256 of the encoder weights that training started from
     curve: list[Epoch] = Field(default_factory=list)  # one entry per epoch, for methods that train in epochs
-    format: Exported | None = None  # of an exported model, whose networks are ONNX graphs
-    latency_limit: float | None = None  # milliseconds for one document, where a preset chose the model by it
-    latency: list[LatencyOption] = Field(default_factory=list)  # what it was chosen from
+    format: Exported | None = None  # for an exported model, whose networks are ONNX graphs
+    latency_limit: float | None = None  # milliseconds for one document, if a preset chose the model by it
+    latency: list[LatencyOption] = Field(default_factory=list)  # the candidates
 
 
 D = TypeVar("D", bound=Details)
@@ -108,18 +108,18 @@ C = TypeVar("C", bound=Settings)
 
 @dataclass(frozen=True)
 class Manifest(Generic[D_co]):
-    """What `model.json` says of a model, besides its files and its own sha256."""
+    """The contents of `model.json` about a model, without its files and its own sha256."""
 
     method: str
     config: dict[str, Any]  # the method's settings
     seed: int
     n_labels: int
-    n_documents: int  # training documents
+    n_documents: int  # number of training documents
     data: str  # fingerprint of the training corpus
     details: D_co
     groups: str | None = None  # sha256 of the groups that training held out whole; None: single documents
-    # the smallest SKETCH hashes of the training texts, sorted, 8 bytes each, little end first: enough to estimate how
-    # many texts of a corpus were trained on; empty for features, and for models that were saved without it
+    # the smallest SKETCH hashes of the training texts, sorted, 8 bytes each, little endian: enough to estimate how many
+    # texts of a corpus were trained on; empty for features, and for models saved without it
     seen: bytes = b""
 
     @staticmethod
@@ -144,7 +144,7 @@ class Manifest(Generic[D_co]):
         return Manifest(**{**vars(self), "details": details})
 
     def to_json(self) -> dict[str, Any]:
-        """Return all fields as `model.json` holds them; `seen` has a file of its own."""
+        """Return all fields as stored in `model.json`; `seen` has its own file."""
         fields = {**vars(self), "details": self.details.model_dump(mode="json", exclude_unset=True)}
         del fields["seen"]
         if self.groups is None:
@@ -159,7 +159,7 @@ def hash_groups(groups: NDArray[np.int64]) -> str:
 
 @dataclass(frozen=True)
 class FolderWriter:
-    """Writes the files of a model; only `write_folder` makes one."""
+    """Writes the files of a model; only `write_folder` creates one."""
 
     folder: Path
 
@@ -183,7 +183,7 @@ class FolderWriter:
         self.data(name, content.encode())
 
     def data(self, name: str, content: bytes | NDArray[np.uint8]) -> None:
-        """Write a file as it is."""
+        """Write a file of bytes, unchanged."""
         with self._open(name) as file:
             file.write(content)
 
@@ -199,7 +199,7 @@ class FolderWriter:
                 file.write(f"{encode(dict(line))}\n".encode())
 
     def manifest(self, manifest: Manifest[Details]) -> None:
-        """Write `model.json`, last of all: a folder without it is no model."""
+        """Write `model.json`, as the last file: a folder without it is not a model."""
         if manifest.seen:
             with self._open(_SEEN) as out:
                 out.write(manifest.seen)
@@ -224,7 +224,7 @@ class FolderWriter:
 
 @contextmanager
 def write_folder(folder: str | Path, *, overwrite: bool = False) -> Iterator[FolderWriter]:
-    """Give a writer of a temporary sibling and rename it to `folder` when all is written."""
+    """Yield a writer for a temporary sibling and rename it to `folder` when everything is written."""
     check_target(folder, overwrite=overwrite)
     try:
         with whole_folder(Path(folder)) as temporary:
@@ -234,9 +234,10 @@ def write_folder(folder: str | Path, *, overwrite: bool = False) -> Iterator[Fol
 
 
 def add_file(folder: str | Path, name: str, content: bytes) -> None:
-    """Add one file to a saved model, or put another in its place, and list it in `model.json`.
+    """Add or replace one file of a saved model, and list it in `model.json`.
 
-    Killed, it leaves the model as it was or as it shall be; where a file is replaced, also whole but without that file.
+    If it is killed, the model is either unchanged or fully updated; when a file is replaced, the model may also be
+    intact but without that file.
     """
     target = Path(folder)
     raw = FolderReader(target).facts
@@ -253,17 +254,17 @@ def add_file(folder: str | Path, name: str, content: bytes) -> None:
 
 
 def check_addable(folder: str | Path) -> None:
-    """Refuse, before any work is done, a model whose folder takes no file."""
+    """Raise, before any work is done, if no file can be added to the model's folder."""
     with _inside(Path(folder)):
         pass
 
 
 @contextmanager
 def _inside(target: Path) -> Iterator[FolderWriter]:
-    """Give a writer of a temporary folder inside a model, for the model may be a disk of its own."""
+    """Yield a writer for a temporary folder inside a model, because the model may be on a separate disk."""
     temporary = target / f".{target.name}.writing-{os.getpid()}"
     try:
-        recover(target.absolute() / target.name)  # what killed ones left
+        recover(target.absolute() / target.name)  # remains of killed writers
         temporary.mkdir()
         yield FolderWriter(temporary)
     except OSError as error:
@@ -273,7 +274,7 @@ def _inside(target: Path) -> Iterator[FolderWriter]:
 
 
 def check_target(folder: str | Path, *, overwrite: bool = False) -> None:
-    """Refuse, before any work is done, a folder that exists or cannot be written."""
+    """Raise, before any work is done, if the folder exists or cannot be written."""
     target = Path(folder)
     recover(target.absolute())
     if target.exists():
@@ -286,17 +287,17 @@ def check_target(folder: str | Path, *, overwrite: bool = False) -> None:
         above = above.parent
     if not above.is_dir():
         raise ModelError(f"cannot write the model to {folder}: {above} is not a folder")
-    try:  # asking the permission bits would not see a read-only disk; a file without a name leaves nothing when killed
+    try:  # permission bits do not show a read-only disk; an unnamed file leaves nothing behind when killed
         tempfile.TemporaryFile(dir=above).close()
     except OSError as error:
         raise ModelError(f"cannot write the model to {folder}: {error.strerror}") from None
 
 
 class FolderReader:
-    """Reads the files of a model folder after checking every one against the manifest.
+    """Reads the files of a model folder after checking each one against the manifest.
 
-    Checksums find damage, not malice: the maker of a folder makes them too. What a kernel relies on is checked where
-    it is read, by `check_array`.
+    Checksums detect damage, not malice: the author of a folder computes them too. `check_array` checks the assumptions
+    of a kernel where an array is read.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -328,10 +329,10 @@ class FolderReader:
             raise ModelError(f"{path}: {place}: {first['msg']}; copy the model again") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise ModelError(f"{path} is cut or altered; copy the model folder again") from None
-        self.facts: dict[str, Any] = dict(raw)  # all of `model.json` but its own sha256
+        self.facts: dict[str, Any] = dict(raw)  # all of `model.json` except its own sha256
         files = raw.pop("files")
         del raw["format"], raw["read_by"]
-        self._raw: dict[str, Any] = raw  # what a `Manifest` says
+        self._raw: dict[str, Any] = raw  # the fields of a `Manifest`
         for name, facts in files.items():
             if not _INSIDE.fullmatch(name):
                 raise ModelError(f"{self.folder / MANIFEST} lists {name[:99]!r}, which is not a file inside the folder")
@@ -348,11 +349,11 @@ class FolderReader:
             if sha256 != facts.get("sha256"):
                 raise ModelError(f"{path} is altered: its sha256 is not the one in {MANIFEST}; copy the folder again")
         self.files = sorted(files)
-        self.method = str(self._raw["method"])  # the name of the one that made the model
+        self.method = str(self._raw["method"])  # the method that trained the model
         self.exported = self._raw["details"].get("format") is not None  # whether its networks are ONNX graphs
 
     def holds(self, manifest: Manifest[Details]) -> bool:
-        """Say whether this folder holds the model of a manifest."""
+        """Return whether this folder holds the model of a manifest."""
         return self._raw == manifest.to_json()
 
     def open(
@@ -360,7 +361,7 @@ class FolderReader:
     ) -> tuple[Manifest[D], C, LabelSet]:
         """Read what every method reads first; `config` and `details` are the method's own types.
 
-        older: values of settings that models of older versions do not store, where these differ from the defaults.
+        older: values of settings that models of older versions do not store, if they differ from the defaults.
         """
         try:
             checked = details.model_validate(self._raw["details"])
@@ -391,11 +392,11 @@ class FolderReader:
                         ),
                         raw["count"],
                     )
-                    for raw, _ in map(json.JSONDecoder().raw_decode, file)  # quicker than json.loads
+                    for raw, _ in map(json.JSONDecoder().raw_decode, file)  # faster than json.loads
                 )
                 labels = LabelSet.restore(described, manifest.n_labels)
             words = chain(labels.ids, labels.names, labels.descriptions, chain.from_iterable(labels.alternatives))
-            "".join(words).encode()  # raises for what is not a string, or no text
+            "".join(words).encode()  # raises if one is not a string or not valid text
             n_entries = len(labels.ids)
             if len(set(labels.ids)) < n_entries:
                 raise ValueError("a label occurs twice")
@@ -408,7 +409,7 @@ class FolderReader:
         return manifest, settings, labels
 
     def path(self, name: str) -> Path:
-        """Return the path of a listed file, or of a folder with listed files only: what is unlisted is never read."""
+        """Return the path of a listed file, or of a folder with listed files only; unlisted files are never read."""
         place = self.folder / PurePosixPath(name)
         inside = [path.relative_to(self.folder).as_posix() for path in place.rglob("*") if not path.is_dir()]
         if name not in self.files and not (inside and place.is_dir()):
@@ -421,7 +422,7 @@ class FolderReader:
         return place
 
     def text(self, name: str) -> str | None:
-        """Read a text file; None if the model has none of this name."""
+        """Read a text file; None if the model has no such file."""
         if name not in self.files:
             return None
         try:
@@ -430,20 +431,20 @@ class FolderReader:
             raise ModelError(f"{self.folder / name} is not UTF-8 text; copy the model folder again") from None
 
     def data(self, name: str) -> NDArray[np.uint8]:
-        """Map a file's bytes, read-only; they stay readable when another model takes the folder's place."""
+        """Map a file's bytes, read-only; they stay readable if another model replaces the folder."""
         return np.asarray(np.memmap(self.folder / PurePosixPath(name), dtype=np.uint8, mode="r"))
 
     def arrays(self, prefix: str) -> StoredArrays:
-        """Map the arrays that `FolderWriter.arrays` wrote under this prefix, read-only; take them by `check_array`."""
+        """Map the arrays that `FolderWriter.arrays` wrote with this prefix, read-only; read them by `check_array`."""
         found = StoredArrays()
         found.folder = self.folder / PurePosixPath(prefix)
         for name in self.files:
             if name.startswith(f"{prefix}/") and name.endswith(".npy"):
                 path = self.folder / PurePosixPath(name)
-                try:  # a plain array over the map: numba takes no np.memmap
-                    with np.errstate(over="ignore"):  # a hostile shape; numpy would also warn, and then refuse it
+                try:  # a plain array over the map: numba does not accept np.memmap
+                    with np.errstate(over="ignore"):  # a malicious shape; numpy would also warn before it raises
                         found[path.stem] = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-                except Exception as error:  # numpy raises many kinds for what is not its format
+                except Exception as error:  # numpy raises many types of errors for invalid files
                     raise misfit(found, path.stem, f"is not an array ({_reason(error)})") from None
                 if not found[path.stem].flags.c_contiguous:
                     raise misfit(found, path.stem, "must have its rows one after another in memory")
@@ -451,11 +452,11 @@ class FolderReader:
 
 
 def _reason(error: Exception) -> str:
-    """Return the first line of what another library says, with the kind of error."""
+    """Return the first line of another library's error message, with the type of the error."""
     return f"{type(error).__name__}: {error}".splitlines()[0][:150]
 
 
 def encode_manifest(raw: Mapping[str, Any]) -> bytes:
-    """Return the content of `model.json`, with a sha256 over itself, whatever its white space."""
+    """Return the content of `model.json`, including a sha256 over itself that ignores white space."""
     sha256 = hashlib.sha256(json.dumps(raw, sort_keys=True).encode()).hexdigest()
     return json.dumps({**raw, "sha256": sha256}, indent=1, sort_keys=True).encode() + b"\n"

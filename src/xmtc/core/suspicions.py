@@ -1,6 +1,6 @@
-"""Data that is probably not what the user meant: one `DataWarning` each, never an error.
+"""Warnings about data that is probably not what the user meant: one `DataWarning` each, never an error.
 
-A model and a corpus, two corpora, or the texts to rank enter; warnings leave. Knows no files and no method.
+Input: a model and a corpus, two corpora, or the texts to rank. Output: warnings. Independent of files and methods.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from xmtc.core.model import Model
 from xmtc.core.storage import SKETCH
 from xmtc.core.texts import Texts
 
-_FEW_LABELS = 0.2  # share of the documents' labels that the model should know at least
-_SHARED = 0.02  # share of texts that may be in the training data, too: short texts are equal by chance
-_KNOWN_WORDS = 1 / 3  # share of a text's distinct words that the model should know at least
-_FEWEST_WORDS = 5  # distinct words of a text that can be judged
-LOOKED_AT = 64  # texts of a batch that `find_strange` is worth its time for
+_FEW_LABELS = 0.2  # minimum share of the documents' labels that the model should know
+_SHARED = 0.02  # share of texts that may also be in the training data: short texts are equal by chance
+_KNOWN_WORDS = 1 / 3  # minimum share of a text's distinct words that the model should know
+_FEWEST_WORDS = 5  # minimum distinct words of a text that can be judged
+LOOKED_AT = 64  # texts of a batch to check with `find_strange`; more are not worth the time
 
 
 def warn(message: str) -> None:
-    """Give one line of warning, from the place that called the library."""
+    """Issue a one-line warning, attributed to the caller of the library."""
     warnings.warn(message, DataWarning, stacklevel=3)
 
 
 def check_evaluation(model: Model, corpus: Corpus, name: str = "the model") -> None:
-    """Warn if a model was trained on documents that it is measured on, or knows few of their labels."""
+    """Warn if a model was trained on the documents it is evaluated on, or knows few of their labels."""
     manifest = model.manifest
     if len(corpus) == manifest.n_documents and corpus.compact().fingerprint() == manifest.data:
         warn(f"{name} was trained on these very documents, so its scores are too good; give documents it has not seen")
@@ -51,7 +51,7 @@ def check_evaluation(model: Model, corpus: Corpus, name: str = "the model") -> N
 
 
 def check_dev(train: Corpus, dev: Corpus) -> None:
-    """Warn if dev documents are among the training documents, where they cannot show what is learnt."""
+    """Warn if dev documents are among the training documents, because their scores then say little."""
     if train.texts is None or dev.texts is None:
         return
     hashes = dev.texts.hashes()
@@ -70,7 +70,7 @@ def check_members(sets: Sequence[LabelSet]) -> None:
 
 
 def find_strange(model: Model, texts: Sequence[str]) -> list[int]:
-    """Return the places of texts of which a model that learns from words knows hardly a word; other models: none."""
+    """Return the indices of texts with hardly any words that the model knows; empty for models not based on words."""
     from xmtc.core.calibration import uncalibrated
 
     plain = uncalibrated(model)
@@ -84,9 +84,9 @@ def find_strange(model: Model, texts: Sequence[str]) -> list[int]:
 
 
 def share_seen(texts: Texts, sketch: bytes) -> float:
-    """Return which share of texts is among those of a sketch (`Manifest.seen`); exact if it holds all of them.
+    """Return the share of texts that are in a sketch (`Manifest.seen`); exact if the sketch holds all hashes.
 
-    A text whose hash is above the sketch's largest is not judged, for it may have been left out.
+    Texts whose hash is above the sketch's largest are skipped, because the sketch may have dropped them.
     """
     seen = np.frombuffer(sketch, "<u8")
     hashes = texts.hashes()

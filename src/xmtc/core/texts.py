@@ -1,8 +1,8 @@
 """Texts: many strings in one UTF-8 buffer.
 
-A Python list of strings costs two bytes a character as soon as one dash or quote in a text lies outside Latin-1, and
-fifty more a string. Packed, a corpus takes the size of its file, and the tokenizer's kernels read it without copying.
-Many texts that are collected one by one are stored in a file without a name, and mapped into memory.
+A Python list of strings takes two bytes per character as soon as a text has one dash or quote outside Latin-1, and
+fifty more bytes per string. Packed, a corpus takes the size of its file, and the tokenizer's kernels read it without
+copying. Large collections that are built one string at a time are stored in an unnamed file and mapped into memory.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from xmtc.core.cache import cache_folder
 from xmtc.core.errors import DataError
 from xmtc.core.stored_arrays import check_array, misfit
 
-IN_MEMORY = 1 << 26  # bytes of texts that are collected in memory; more go to a file
-AT_ONCE = 1 << 24  # bytes of texts to read before `Texts.release`, where all are read in order
+IN_MEMORY = 1 << 26  # maximum bytes of texts collected in memory; more go to a file
+AT_ONCE = 1 << 24  # bytes of texts to read before `Texts.release`, when all are read in order
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Texts(Sequence[str]):
 
     @classmethod
     def pack(cls, texts: Iterable[str]) -> Texts:
-        """Pack any iterable of strings; what is packed already is returned as it is."""
+        """Pack any iterable of strings; packed texts are returned unchanged."""
         if isinstance(texts, Texts):
             return texts
         if isinstance(texts, str):
@@ -52,7 +52,7 @@ class Texts(Sequence[str]):
 
     @classmethod
     def restore(cls, arrays: Mapping[str, NDArray[Any]], buffer: str, offsets: str, n: int | None = None) -> Texts:
-        """Return n texts from two stored arrays, by name; raise unless these hold whole UTF-8 strings."""
+        """Return n texts from two stored arrays, by name; raise unless they hold complete UTF-8 strings."""
         found = check_array(arrays, buffer, "uint8")
         bounds = check_array(arrays, offsets, "int64", length=None if n is None else n + 1, rises_to=len(found))
         try:
@@ -67,7 +67,7 @@ class Texts(Sequence[str]):
         return len(self.offsets) - 1
 
     def __eq__(self, other: object) -> bool:
-        """Equal to any list or tuple of the same strings."""
+        """Return whether a list, tuple or Texts has the same strings."""
         if isinstance(other, Texts):
             return np.array_equal(self.offsets, other.offsets) and np.array_equal(self.buffer, other.buffer)
         if isinstance(other, (list, tuple)):
@@ -94,7 +94,7 @@ class Texts(Sequence[str]):
             yield self.buffer[start:stop].tobytes().decode("utf-8")
 
     def hashes(self) -> NDArray[np.uint64]:
-        """Return a hash of each text that is not empty; equal texts have equal hashes on every machine."""
+        """Return a hash of each non-empty text; equal texts have equal hashes on every machine."""
         view, mark = self.buffer.data, AT_ONCE
         hashed = array("Q")
         for start, stop in pairwise(self.offsets.tolist()):
@@ -106,7 +106,7 @@ class Texts(Sequence[str]):
         return np.frombuffer(hashed, np.uint64)
 
     def release(self) -> None:
-        """Let go of memory that only mirrors a file; the file is read again when a text is asked for."""
+        """Release memory that only mirrors a file; the file is read again when a text is accessed."""
         source: Any = self.buffer
         while isinstance(source, (np.ndarray, memoryview)):
             source = source.base if isinstance(source, np.ndarray) else source.obj
@@ -118,7 +118,7 @@ class Texts(Sequence[str]):
         rows = np.arange(len(self))[np.asarray(rows, dtype=np.int64)]  # negative rows count from the end
         starts, stops = self.offsets[rows], self.offsets[rows + 1]
         offsets = np.concatenate([[0], np.cumsum(stops - starts)]).astype(np.int64)
-        apart = np.ones(len(rows) + 1, dtype=np.bool_)  # neighbours are copied together
+        apart = np.ones(len(rows) + 1, dtype=np.bool_)  # adjacent texts are copied together
         apart[1:-1] = starts[1:] != stops[:-1]
         firsts, lasts = starts[apart[:-1]].tolist(), stops[apart[1:]].tolist()
         view = self.buffer.data
@@ -127,7 +127,7 @@ class Texts(Sequence[str]):
 
 
 def to_utf8(text: str) -> bytes:
-    """Encode a string; lone surrogates, which JSON escapes can smuggle in, become U+FFFD."""
+    """Encode a string; lone surrogates, which can come from JSON escapes, become U+FFFD."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
@@ -135,12 +135,12 @@ def to_utf8(text: str) -> bytes:
 
 
 class TextsBuilder:
-    """Collects strings one by one, for readers that stream."""
+    """Collects strings one by one, for streaming readers."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
-        self._offsets = array("q", [0])  # eight bytes a string, where a list would take forty
-        self._file: IO[bytes] | None = None  # what came before `_bytes`
+        self._offsets = array("q", [0])  # eight bytes per string instead of forty in a list
+        self._file: IO[bytes] | None = None  # the bytes before `_bytes`
         self._filed = 0  # its length
 
     def append(self, text: str) -> None:
@@ -154,16 +154,16 @@ class TextsBuilder:
         return len(self._offsets) - 1
 
     def build(self) -> Texts:
-        """Return what was collected; the builder must not be used afterwards."""
+        """Return the collected texts; the builder must not be used afterwards."""
         source: bytearray | mmap.mmap = self._bytes
         if self._file is not None:
             self._spill()
             source = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
-            self._file.close()  # the map keeps what it shows
+            self._file.close()  # the map keeps the contents
         return Texts(np.frombuffer(source, dtype=np.uint8), np.frombuffer(self._offsets, dtype=np.int64))
 
     def _spill(self) -> None:
-        """Move what was collected to a file of the cache's folder, which has no name and ends with the process."""
+        """Move the collected bytes to an unnamed file in the cache folder, which disappears with the process."""
         try:
             if self._file is None:
                 cache_folder().mkdir(parents=True, exist_ok=True)

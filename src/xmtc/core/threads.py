@@ -1,8 +1,8 @@
-"""Threads of the libraries below us: how many there may be, and that waiting ones do not spin. Standard library alone.
+"""Threads of other libraries: limit their number, and prevent waiting threads from spinning. Standard library only.
 
 `settle` runs when `xmtc` is imported, before numpy, torch or LightGBM read these variables. A waiting thread that spins
-takes a core from other processes: two threads of torch beside one busy process on two cores make a third of the
-training steps that one thread makes.
+takes a core from other processes: beside one busy process on two cores, two torch threads complete a third of the
+training steps that one thread completes.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pathlib import Path
 
 from xmtc.core.errors import ConfigError
 
-# waiting threads sleep: the rule of OpenMP, and what GNU's and Intel's libraries make of it
+# waiting threads sleep: the OpenMP rule, and the equivalents of GNU's and Intel's libraries
 _QUIET = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "KMP_BLOCKTIME": "0"}
 _COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 def settle(environment: MutableMapping[str, str], quota: int | None) -> None:
-    """Set what libraries read when they are loaded, unless the user has; XMTC_THREADS wins over their own numbers.
+    """Set the variables that libraries read on load, unless the user has; XMTC_THREADS overrides their own numbers.
 
-    quota: cores that a container's limit leaves, which most libraries do not see; None: no limit.
+    quota: cores left by a container's limit, which most libraries ignore; None: no limit.
     """
-    if not environment.keys() & _QUIET.keys():  # one alone says what the user wants
+    if not environment.keys() & _QUIET.keys():  # a single variable shows that the user has decided
         environment.update(_QUIET)
     wanted = environment.get("XMTC_THREADS", "")
     if wanted.isdecimal() and int(wanted) > 0:
@@ -39,7 +39,7 @@ def settle(environment: MutableMapping[str, str], quota: int | None) -> None:
 def n_threads() -> int:
     """Return the number of threads to use: XMTC_THREADS, else the cores that this process may use.
 
-    These are the cores that it may run on, or as many whole ones as its container's quota leaves.
+    These are the cores it may run on, or the whole cores of its container's quota if that is less.
     """
     wanted = os.environ.get("XMTC_THREADS")
     if wanted:
@@ -52,7 +52,7 @@ def n_threads() -> int:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let one thread work inside the block, in what asks `n_threads` there and in torch, if that is loaded."""
+    """Use one thread inside the block, in code that calls `n_threads` and in torch, if that is loaded."""
     torch, before = sys.modules.get("torch"), os.environ.get("XMTC_THREADS")
     used = None if torch is None else torch.get_num_threads()
     os.environ["XMTC_THREADS"] = "1"
@@ -71,16 +71,16 @@ def one_thread() -> Iterator[None]:
 
 @cache
 def cpu_quota(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> int | None:
-    """Return the whole cores, one at least, that the process's cgroup and those above it may use; None: no limit.
+    """Return the whole cores, at least one, that the process's cgroup and its ancestors may use; None: no limit.
 
-    own: which groups the process is in; inside a container they may not be visible, and the limit is that of the root.
+    own: lists the groups of the process; inside a container they may be invisible, and the root's limit counts.
     """
     shares = [share for folder in _groups(root, own) if (share := _share(folder)) is not None]
     return max(1, int(min(shares))) if shares else None
 
 
 def _groups(root: Path, own: Path) -> Iterator[Path]:
-    """The folders of the process's cgroup, of versions 2 and 1, and of those above it."""
+    """Yield the folders of the process's cgroup, of versions 2 and 1, and of its ancestors."""
     try:
         lines = own.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -94,7 +94,7 @@ def _groups(root: Path, own: Path) -> Iterator[Path]:
 
 
 def _share(folder: Path) -> float | None:
-    """Cores that a group may use; None where it has no limit or is not there."""
+    """Return the cores that a group may use; None if it has no limit or does not exist."""
     try:
         if (folder / "cpu.max").is_file():
             quota, period = (folder / "cpu.max").read_text(encoding="utf-8").split()
@@ -103,5 +103,5 @@ def _share(folder: Path) -> float | None:
                 (folder / f"cpu.cfs_{name}_us").read_text(encoding="utf-8").strip() for name in ("quota", "period")
             )
         return int(quota) / int(period) if int(quota) > 0 and int(period) > 0 else None
-    except (OSError, ValueError):  # "max" is no number
+    except (OSError, ValueError):  # "max" is not a number
         return None

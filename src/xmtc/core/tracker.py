@@ -1,4 +1,4 @@
-"""Tracker: what receives the figures of a training. A `Progress` carries those of a run."""
+"""Tracker: receives the metrics of a training run. A `Progress` carries the trackers of a run."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Protocol
 
 
 class Tracker(Protocol):
-    """Receives the figures of a training; `xmtc.tracking` has those of well-known services."""
+    """Receives the metrics of a training run; `xmtc.tracking` has trackers for well-known services."""
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Record the figures of a step, such as the loss, or of an epoch's end, such as the dev score."""
+        """Record the metrics of a step, such as the loss, or of the end of an epoch, such as the dev score."""
 
     def close(self) -> None:
         """End the run."""

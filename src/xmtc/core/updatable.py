@@ -1,6 +1,6 @@
-"""Updatable: what only some methods can do, and what their models store about it.
+"""Updatable: methods whose models can be updated, and what such models store about updates.
 
-Ask with `isinstance`; every method is a `Method` too.
+Test with `isinstance`; every method is also a `Method`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ M = TypeVar("M", bound=Model)
 
 @runtime_checkable
 class Updatable(Protocol[M]):
-    """A method whose models can learn new documents and labels without being trained anew."""
+    """A method whose models can learn new documents and labels without retraining."""
 
     def update(
         self,
@@ -37,22 +37,22 @@ class Updatable(Protocol[M]):
 
 
 class UpdateSummary(Record):
-    """What one update did; a model's details list all of its updates."""
+    """The summary of one update; a model's details list all of its updates."""
 
     documents: int
-    whole: bool  # whether the model learnt from the documents of training, too
+    whole: bool  # whether the model also learned from the training documents
     new_labels: int
     retired_labels: int
     new_concepts: int | None = None  # labels without documents that a vocabulary added
-    # of methods that train trees:
+    # only for methods that train trees:
     new_clusters: int | None = None
     refitted_nodes: int | None = None
-    waiting_nodes: int | None = None  # changed nodes that the budget left as they were
+    waiting_nodes: int | None = None  # changed nodes that the budget left unchanged
     nodes: int | None = None
 
 
 class UpdatableDetails(Details):
-    """What a model that can be updated stores beside settings and arrays."""
+    """What an updatable model stores in addition to settings and arrays."""
 
     retired: list[str] = Field(default_factory=list)  # ids of labels never to be ranked again
     updates: list[UpdateSummary] = Field(default_factory=list)

@@ -1,7 +1,7 @@
-"""Folders that appear whole or not at all, and replace another in one step.
+"""Folders that are written completely or not at all, and that replace another folder in one step.
 
-A folder is written to a hidden sibling named after the process, then takes its place. At every moment the old folder,
-the new one, or both are whole; a swap that was killed halfway is undone by `recover`. Knows no content.
+A folder is written to a hidden sibling named after the process and then renamed. At every moment the old folder, the
+new one, or both are complete; `recover` undoes a swap that was killed halfway. Independent of the contents.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _ASIDE = "-aside"
 
 @contextmanager
 def whole_folder(target: Path) -> Iterator[Path]:
-    """Give a new folder beside `target`, which takes its name, or its place, at the end of the block.
+    """Yield a new folder next to `target`; at the end of the block, it is renamed to `target` or replaces it.
 
-    An error inside the block removes what was written; the folder that is there stays as it is. Call `recover` before.
+    An error inside the block removes what was written and keeps the existing folder. Call `recover` before.
     """
     target = target.absolute()
     temporary = target.parent / f".{target.name}.writing-{os.getpid()}"
@@ -36,13 +36,13 @@ def whole_folder(target: Path) -> Iterator[Path]:
         else:
             temporary.rename(target)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)  # after a swap, what was there before
+        shutil.rmtree(temporary, ignore_errors=True)  # after a swap, the old folder
 
 
 def recover(target: Path) -> None:
-    """Undo what killed writers of a folder left beside it; a process that still runs keeps its own.
+    """Clean up after killed writers of a folder; folders of a process that still runs are kept.
 
-    A folder that a killed swap had put aside comes back if it is missing. Only then is anything removed.
+    First restores a folder that a killed swap moved aside, if the target is missing; then removes the rest.
     """
     prefix = f".{target.name}.writing-"
     left = target.parent.iterdir() if target.parent.is_dir() else ()
@@ -58,11 +58,11 @@ def recover(target: Path) -> None:
 
 
 def _swap(new: Path, target: Path) -> None:
-    """Exchange two folders: at once where the system can, else by way of a third name."""
+    """Exchange two folders: atomically if the system supports it, else by way of a third name."""
     if _exchange(new, target):
         return
     aside = new.with_name(f"{new.name}{_ASIDE}")
-    target.rename(aside)  # killed from here on, `recover` brings it back
+    target.rename(aside)  # if killed from here on, `recover` restores it
     try:
         new.rename(target)
     except BaseException:
@@ -72,21 +72,21 @@ def _swap(new: Path, target: Path) -> None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Exchange two names in one step; return whether the system can."""
+    """Exchange two names atomically; return whether the system supports it."""
     if not sys.platform.startswith("linux"):
         return False
     try:
         call = ctypes.CDLL(None, use_errno=True).renameat2
-    except (OSError, AttributeError):  # a C library without it
+    except (OSError, AttributeError):  # a C library without this function
         return False
     return bool(call(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0)
 
 
 def _runs(pid: str) -> bool:
-    """Whether a process of this number, other than ours, is alive."""
+    """Return whether a process with this number, other than ours, is alive."""
     if not pid.isdecimal() or int(pid) == os.getpid():
         return False
-    if sys.platform == "win32":  # there, os.kill would end the process
+    if sys.platform == "win32":  # os.kill would end the process there
         return _runs_on_windows(int(pid))
     try:
         os.kill(int(pid), 0)
@@ -98,7 +98,7 @@ def _runs(pid: str) -> bool:
 
 
 def _runs_on_windows(pid: int) -> bool:
-    """Ask Windows whether a process is alive; one that may not be asked is."""
+    """Return whether a process is alive on Windows; if access is denied, it is."""
     if sys.platform != "win32" or pid >= 2**32:
         return False
     kernel = ctypes.WinDLL("kernel32", use_last_error=True)

@@ -1,1 +1,1 @@
-"""Corpus → numbers: TF-IDF, label vectors, clusters, neighbours, words, tokens. Knows no encoder and no file layout."""
+"""Turn a corpus into numbers: TF-IDF, label vectors, clusters, neighbours, words, tokens. No encoders, no files."""

@@ -1,7 +1,7 @@
-"""Analyzers: words → the terms that stand for them, such as stems, so that forms of one word count as one.
+"""Analyzers: turn words into terms, such as stems, so that forms of one word count as one.
 
-Words enter as a tokenizer finds them; one string per word leaves. PyStemmer and simplemma are imported when an analyzer
-is made. Knows no documents and no vocabulary.
+Input: words as a tokenizer finds them. Output: one string per word. PyStemmer and simplemma are imported when an
+analyzer is created. Independent of documents and vocabularies.
 
 | Specification | A word's terms |
 |---|---|
@@ -24,12 +24,12 @@ from xmtc.core.errors import ConfigError, nearest
 from xmtc.core.languages import LANGUAGES, find_language
 from xmtc.features.stop_words import STOP_WORDS
 
-_MOST_WORDS = 1 << 20  # words whose terms are remembered
-_LONGEST = 10  # characters of an n-gram
+_MOST_WORDS = 1 << 20  # maximum number of words whose terms are cached
+_LONGEST = 10  # maximum characters of an n-gram
 _ONE_WORD = re.compile(r"\w\w+")
 _RANGE = re.compile(r"(\d{1,2})-(\d{1,2})")
 
-# language → what PyStemmer calls its algorithm
+# language → PyStemmer's name for its algorithm
 _STEMMERS = {
     code: LANGUAGES[code].lower()
     for code in (
@@ -49,16 +49,16 @@ _LEMMATISERS = {
 
 
 class Analyzer:
-    """Turns words into terms; the same words always give the same terms. Threads may share one."""
+    """Turns words into terms; the same words always give the same terms. Thread-safe."""
 
     def __init__(self, spec: str, package: str, term: Callable[[str], str], stops: frozenset[str], lowercase: bool):
-        self.spec = spec  # as `check_spec` returns it
-        self.package = package  # that makes the terms, with its version; "" if none is needed
+        self.spec = spec  # normalised by `check_spec`
+        self.package = package  # package that makes the terms, with its version; "" if none is needed
         self._term = term
         self._stops = stops
         self._lowercase = lowercase
         self._known: dict[str, str] = {}
-        self._lock = Lock()  # stemmers keep state while they work
+        self._lock = Lock()  # stemmers have internal state
 
     def terms(self, words: Sequence[str]) -> list[str]:
         """Return one string per word: its term, "" for a stop word, n-grams separated by spaces for `chars`."""
@@ -95,7 +95,7 @@ def analyzer(spec: str, stop_words: str | Iterable[str] | None = None, *, lowerc
 
 
 def check_spec(spec: str) -> str:
-    """Return a specification with its language as a code and its range written out; raise if it is unknown."""
+    """Return a specification with its language as a code and its range spelled out; raise if it is unknown."""
     kind, colon, what = spec.strip().partition(":")
     kind = kind.strip().lower()
     if kind in ("stem", "lemma"):
@@ -133,9 +133,9 @@ def check_stop_words(language: str) -> str:
 
 
 def character_ngrams(word: str, least: int, most: int) -> str:
-    """Return the n-grams of a word between two `_`, of `least` to `most` characters each, with spaces between.
+    """Return the n-grams of a word between two `_`, of `least` to `most` characters each, separated by spaces.
 
-    A word that is too short for an n-gram is one itself.
+    A word that is too short for an n-gram is returned as one.
     """
     marked = f"_{word}_"
     grams = [marked[i : i + n] for n in range(least, most + 1) for i in range(len(marked) - n + 1)]
@@ -151,18 +151,18 @@ def _stemmer(language: str, lowercase: bool) -> tuple[str, Callable[[str], str]]
 def _lemmatiser(language: str, lowercase: bool) -> tuple[str, Callable[[str], str]]:
     loaded, package = _load("simplemma", "simplemma", f"lemma:{language}")
     lemmatize, code = loaded.lemmatize, _LEMMATISERS[language]
-    lemmatize("a", lang=code)  # reads the dictionary, which takes seconds, before the first text comes
+    lemmatize("a", lang=code)  # loads the dictionary, which takes seconds, before the first text
     return package, lambda word: _keep_word(word, lemmatize(word, lang=code), lowercase)
 
 
 def _keep_word(word: str, term: str, lowercase: bool) -> str:
-    """Return the term, unless it is not one word for a tokenizer: a single letter, or two words."""
+    """Return the term; return the word if the term is not one word for a tokenizer: a single letter, or two words."""
     term = term.lower() if lowercase else term
     return term if _ONE_WORD.fullmatch(term) else word
 
 
 def _load(module: str, package: str, spec: str) -> tuple[Any, str]:
-    """Import a module of a package; return it, and the package with its version."""
+    """Import a module of a package; return the module, and the package name with its version."""
     from importlib.metadata import version
 
     try:

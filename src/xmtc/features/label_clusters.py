@@ -1,6 +1,6 @@
 """Clusters of labels by the words of their documents, halved until they are small (docs/CONVENTIONS.md, "Clustering").
 
-A corpus of texts enters; a `Partition` of its labels leaves. Knows no network that ranks clusters.
+Input: a corpus of texts. Output: a `Partition` of its labels. Independent of the network that ranks clusters.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def cluster_labels(
     corpus: Corpus, words: TfidfConfig, config: LabelClusterConfig, seed: int, progress: Progress = SILENT
 ) -> Partition:
     """Divide the labels of a corpus of texts into clusters of at most `config.size`."""
-    # compiled kernels, which the settings above do without
+    # compiled kernels, which the settings above do not need
     from xmtc.features.clustering import split_to_size
     from xmtc.features.label_vectors import pifa
     from xmtc.features.tfidf import fit_tfidf

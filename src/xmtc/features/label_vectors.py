@@ -1,7 +1,7 @@
-"""Label vectors: what labels look like, from their documents (PIFA) or from their own text.
+"""Label vectors: represent labels by their documents (PIFA) or by their own text.
 
-A corpus's features and labels enter, or a label set and a function that embeds texts; one row of length 1 per label
-leaves, zero where nothing is known of the label. Knows no encoder: callers hand down `embed`.
+Input: a corpus's features and labels, or a label set and a function that embeds texts. Output: one row of length 1 per
+label, zero if nothing is known about the label. Independent of encoders: callers pass `embed`.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ from numpy.typing import NDArray
 from xmtc.core.errors import ConfigError, DataError
 from xmtc.core.labels import LabelSet
 from xmtc.core.parallel import run
-from xmtc.features.clustering import Weighting as Weighting  # named here, too, for it is pifa's argument
+from xmtc.features.clustering import Weighting as Weighting  # also exported here, because it is an argument of pifa
 from xmtc.features.select import nth_smallest
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.floating]
 
-_TASK_ENTRIES = 1_000_000  # about how many entries one task adds up: some milliseconds of work
+_TASK_ENTRIES = 1_000_000  # approximate number of entries that one task adds: some milliseconds of work
 
 
 def pifa(X: sp.csr_matrix, Y: sp.csr_matrix, weighting: Weighting = "plain", top: int | None = None) -> sp.csr_matrix:
     """Return the (labels × features) float32 matrix of positive instance feature aggregates, rows of length 1.
 
-    Label l's row is Σ a_i x_i over the documents i that have l, normalised. `weighting` "plain" takes a_i = 1, as
-    AttentionXML and Bonsai do; "sqrt" takes a_i = 1/√(labels of document i), as PECOS does, so that documents with
+    Label l's row is Σ a_i x_i over the documents i that have l, normalised. `weighting` "plain" uses a_i = 1, as
+    AttentionXML and Bonsai do; "sqrt" uses a_i = 1/√(labels of document i), as PECOS does, so that documents with
     many labels count less. A label without documents has an empty row. `top` keeps each label's `top` entries of
-    largest magnitude (of equals, the earlier feature) and normalises those: it bounds memory when labels are many.
+    largest magnitude (among equals, the earlier feature) and normalises those: it bounds memory if there are many
+    labels.
 
     X is (documents × features). Every stored entry of Y (documents × labels) is a label of a document, whatever its
     value.
@@ -60,8 +61,8 @@ def pifa(X: sp.csr_matrix, Y: sp.csr_matrix, weighting: Weighting = "plain", top
 def label_texts(labels: LabelSet) -> list[str]:
     """Return one text for each label with parameters: its name, alternatives and description.
 
-    URL escapes are resolved, punctuation becomes spaces, and a label left without words is "unk". Of a URI that is id
-    and name, only the end counts.
+    URL escapes are decoded, punctuation becomes spaces, and a label without words becomes "unk". If a URI is both id
+    and name, only its last part is used.
     """
     texts = []
     for i in range(labels.n_labels):
@@ -74,8 +75,8 @@ def label_texts(labels: LabelSet) -> list[str]:
 def own_name(labels: LabelSet, entry: int) -> str:
     """Return the name of an entry; "" if it has none.
 
-    The id serves as the name of a label that has documents and no name, if it has letters: tags are often both. A
-    concept without a name may be the mere parent of others, and has none.
+    If a label has documents but no name, its id is used if it contains letters: tags are often both. A concept without
+    a name gets none, because it may be only the parent of others.
     """
     id, name = labels.ids[entry], labels.names[entry]
     if name != id:
@@ -85,7 +86,7 @@ def own_name(labels: LabelSet, entry: int) -> str:
 
 
 def named_texts(labels: LabelSet, gone: Collection[str] = ()) -> tuple[NDArray[np.int64], list[str]]:
-    """Return the entries that have a name or alternatives, but for those with ids in `gone`, and a text for each."""
+    """Return the entries that have a name or alternatives, except those with ids in `gone`, and a text for each."""
     entries, texts = list[int](), list[str]()
     retired = set(gone)
     for entry, (id, others) in enumerate(zip(labels.ids, labels.alternatives, strict=True)):
@@ -97,7 +98,7 @@ def named_texts(labels: LabelSet, gone: Collection[str] = ()) -> tuple[NDArray[n
 
 
 def local_name(identifier: str) -> str:
-    """Return the part of a URI that is the label's own, behind the last / or #; another id as it is."""
+    """Return the part of a URI after the last / or #; other ids are returned unchanged."""
     return re.split(r"[/#]", identifier.rstrip("/#"))[-1] if "://" in identifier else identifier
 
 
@@ -114,15 +115,15 @@ def embed_labels(labels: LabelSet, embed: Callable[[list[str]], NDArray]) -> NDA
     return vectors
 
 
-# documents and their weights by label: label l has the documents[starts[l] : starts[l + 1]]; blocks of labels of about
-# equal work: bounds, where they begin, and last the number of labels; the entries that are added up in each
+# documents and their weights by label: label l has the documents[starts[l] : starts[l + 1]]; bounds of blocks of labels
+# with about equal work, followed by the number of labels; the number of entries to add in each block
 LabelPlan = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
 
 
 def plan_labels(Y: sp.csr_matrix, row_sizes: Ints, weighting: Weighting) -> LabelPlan:
     """Return starts, documents, weights, bounds and work of the label vectors, for rows of `row_sizes` entries.
 
-    There is one block of labels at least.
+    There is at least one block of labels.
     """
     per_label = Y.tocsc()
     starts, documents = per_label.indptr.astype(np.int64), per_label.indices.astype(np.int32, copy=False)
@@ -130,7 +131,7 @@ def plan_labels(Y: sp.csr_matrix, row_sizes: Ints, weighting: Weighting) -> Labe
     added = np.concatenate([[0], np.cumsum(row_sizes[documents])])[starts]  # before each label
     marks = np.arange(_TASK_ENTRIES, added[-1], _TASK_ENTRIES)
     bounds = np.unique(np.concatenate([[0], np.searchsorted(added, marks), [len(added) - 1]]))
-    if len(bounds) == 1:  # no label at all
+    if len(bounds) == 1:  # no labels
         bounds = np.zeros(2, dtype=np.int64)
     return starts, documents, weights, bounds, np.diff(added[bounds])
 
@@ -147,7 +148,7 @@ def aggregate(
     n_features: int,
     keep: int,
 ) -> tuple[Ints, Ints, Floats]:
-    """Add up the rows of each label's documents; return the labels' entry counts, columns (ascending) and values.
+    """Add the rows of each label's documents; return the labels' entry counts, columns (ascending) and values.
 
     Row i of the documents has the entries from row_starts[i] to before row_stops[i].
     """
@@ -164,7 +165,7 @@ def aggregate(
         for at in range(starts[label], starts[label + 1]):
             n_added += row_stops[documents[at]] - row_starts[documents[at]]
         n_touched = 0
-        if n_added > n_features:  # the columns that were added to are found faster by walking over all of them
+        if n_added > n_features:  # scanning all columns is then faster than collecting the touched ones
             for at in range(starts[label], starts[label + 1]):
                 weight = weights[documents[at]]
                 for entry in range(row_starts[documents[at]], row_stops[documents[at]]):
@@ -178,7 +179,7 @@ def aggregate(
                 weight = weights[documents[at]]
                 for entry in range(row_starts[documents[at]], row_stops[documents[at]]):
                     column = indices[entry]
-                    touched[n_touched] = column  # without a branch, which the processor would guess wrong
+                    touched[n_touched] = column  # without a branch, which the processor would mispredict
                     n_touched += not seen[column]
                     seen[column] = True
                     sums[column] += weight * data[entry]
@@ -204,7 +205,7 @@ def aggregate(
 
 @njit(nogil=True, cache=True)
 def _largest(columns: Ints, sums: Floats, keep: int) -> Ints:
-    """Return the `keep` columns with the largest |sum|, in the given order; of equals, the first ones."""
+    """Return the `keep` columns with the largest |sum|, in the given order; among equals, the first ones."""
     magnitudes = np.abs(sums[columns])
     least = nth_smallest(magnitudes, len(columns) - keep)
     room = keep - np.sum(magnitudes > least)

@@ -1,4 +1,4 @@
-"""Selection of the n-th smallest number, which tells the halves of a cluster apart without sorting it."""
+"""Select the n-th smallest number, to halve a cluster without sorting it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 @njit(nogil=True, cache=True)
 def nth_smallest(values: NDArray[np.floating], n: int) -> float:
-    """Return what would stand at place n, from 0, if the values were sorted.
+    """Return the value at position n, from 0, of the sorted values.
 
     This is Hoare's quickselect; numba's own np.partition takes six seconds to compile.
     """

@@ -1,6 +1,6 @@
-"""Tokens: texts tokenized once, kept on disk, mapped into memory by every epoch and every run.
+"""Tokens: texts tokenized once, stored on disk, mapped into memory by every epoch and every run.
 
-Knows no encoder: the tokenizer is handed down as a function.
+Independent of encoders: the tokenizer is passed as a function.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from xmtc.core.progress import SILENT, Progress
 from xmtc.core.texts import Texts
 
 Tokenize = Callable[[Sequence[str]], list[list[int]]]
-_BATCH = 1000  # texts a call
+_BATCH = 1000  # texts per call
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class Tokens:
 
     ids: NDArray[np.int32]
     offsets: NDArray[np.int64]
-    states: NDArray[np.float16] | None = None  # (tokens, d) after an encoder's frozen layers, where they are stored
+    states: NDArray[np.float16] | None = None  # (tokens, d) after an encoder's frozen layers, if they are stored
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -35,11 +35,11 @@ class Tokens:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Tokens of each document."""
+        """Number of tokens of each document."""
         return np.diff(self.offsets)
 
     def places(self, documents: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Return where the tokens of some documents are, one document after another."""
+        """Return the positions of the tokens of some documents, one document after another."""
         return np.concatenate([np.arange(self.offsets[row], self.offsets[row + 1]) for row in documents])
 
 
@@ -56,7 +56,7 @@ def tokenize(texts: Sequence[str], tokenizer: Tokenize, progress: Progress = SIL
 
 
 def tokenize_once(texts: Texts, tokenizer: Tokenize, fingerprint: str, progress: Progress = SILENT) -> Tokens:
-    """Tokenize texts, or map what an earlier run kept; `fingerprint` stands for the tokenizer and its settings."""
+    """Tokenize texts, or map the result of an earlier run; `fingerprint` identifies the tokenizer and its settings."""
 
     def compute() -> dict[str, NDArray]:
         progress.stage("tokenizing")

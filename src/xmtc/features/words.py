@@ -1,7 +1,7 @@
-"""Words: the most frequent words of a corpus as numbers, and vectors to begin with.
+"""Words: the most frequent words of a corpus as numbers, and their initial vectors.
 
-Texts enter, rows of word numbers leave, for networks that read words and not a pretrained encoder's pieces. 0 is
-padding, 1 a word that training did not keep (or a text without words), 2 a number. Knows no network.
+Input: texts. Output: rows of word numbers, for networks that read words instead of a pretrained encoder's tokens. 0 is
+padding, 1 an out-of-vocabulary word (or a text without words), 2 a number. Independent of networks.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _WORD = re.compile(rf"{_NUMBER.pattern}(?!\w)|\w+")
 _NO_WORDLLAMA = "words.vectors = wordllama, which is not installed: `pip install wordllama`"
 _LARGEST = float(np.finfo(np.float32).max)
-_BATCH = 1000  # words whose vectors are asked for at once
+_BATCH = 1000  # words per call for vectors
 
 
 class WordsConfig(Settings):
-    """Which words are read, and what they look like at first."""
+    """Which words are read, and their initial vectors."""
 
     size: int = Field(80_000, ge=1, le=10_000_000, description="most frequent words of train that have a vector each")
     max_words: int = Field(300, ge=1, le=1_000_000, description="words of a text that are read")
@@ -53,14 +53,14 @@ class WordsConfig(Settings):
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """A vocabulary: word i of it has the number N_SPECIAL + i, the most frequent first."""
+    """A vocabulary: its word i has the number N_SPECIAL + i, the most frequent first."""
 
     vocabulary: Texts
     max_words: int
 
     @classmethod
     def fit(cls, texts: Iterable[str], config: WordsConfig) -> Words:
-        """Keep the most frequent words, lower-cased; numbers are not among them. Of equals, the first in order."""
+        """Keep the most frequent words, lower-cased and without numbers. Ties go to the first in order."""
         counts: Counter[str] = Counter()
         for text in texts:
             counts.update(split_words(text))
@@ -71,19 +71,19 @@ class Words:
         return N_SPECIAL + len(self.vocabulary)
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
-        """Turn texts into word numbers, at most max_words each; a text without words is one unknown word."""
+        """Turn texts into word numbers, at most max_words each; a text without words becomes one unknown word."""
         return [self._encode(text) or [UNKNOWN] for text in texts]
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
-        """Return where each word that is read stands in a text, in characters; (0, 0) if there is none."""
+        """Return the span of each word that is read in a text, in characters; (0, 0) if there is none."""
         return word_spans(text)[: self.max_words] or [(0, 0)]
 
     def fingerprint(self) -> str:
-        """Return a string that changes whenever the numbers could."""
+        """Return a string that changes whenever the numbers may change."""
         return f"words 1 {self.max_words} {key_of([self.vocabulary.buffer, self.vocabulary.offsets])}"
 
     def arrays(self) -> dict[str, NDArray]:
-        """Return the vocabulary as arrays to store; max_words is not among them."""
+        """Return the vocabulary as arrays to store; max_words is not included."""
         return {"words": self.vocabulary.buffer, "word_offsets": self.vocabulary.offsets}
 
     @classmethod
@@ -107,18 +107,18 @@ def split_words(text: str) -> list[str]:
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
-    """Return where each word of `split_words` stands in a text, in characters."""
-    places = [i for i, letter in enumerate(text) for _ in letter.lower()]  # a few letters grow when lowered
+    """Return the span of each word of `split_words` in a text, in characters."""
+    places = [i for i, letter in enumerate(text) for _ in letter.lower()]  # a few letters grow when lower-cased
     return [(places[match.start()], places[match.end() - 1] + 1) for match in _WORD.finditer(text.lower())]
 
 
 def word_vectors(
     words: Words, config: WordsConfig, seed: int, progress: Progress = SILENT, embed: Embed | None = None
 ) -> NDArray[np.float32]:
-    """Return one row for each number of `words`; padding's is zero.
+    """Return one row per number of `words`; the row of padding is zero.
 
-    Random rows are normal with variance 1; a word that file, package or encoder does not know gets a random row of
-    the spread of the known ones. `embed` is the encoder's function from words to vectors.
+    Random rows are normal with variance 1; a word unknown to the file, package or encoder gets a random row with the
+    spread of the known ones. `embed` is the encoder's function from words to vectors.
     """
     return fill_vectors(known_vectors(words, config, progress, embed), len(words), config.width, seed)
 
@@ -126,7 +126,7 @@ def word_vectors(
 def known_vectors(
     words: Words, config: WordsConfig, progress: Progress = SILENT, embed: Embed | None = None
 ) -> NDArray[np.float32] | None:
-    """Return what file, package or encoder knows, a row for each number, zero where nothing is; None for `random`."""
+    """Return the vectors from file, package or encoder, one row per number, zero if unknown; None for `random`."""
     if config.vectors == "random":
         return None
     known = _known_rows(words, config.vectors, embed)
@@ -138,7 +138,7 @@ def known_vectors(
 
 
 def fill_vectors(known: NDArray[np.float32] | None, n: int, width: int, seed: int) -> NDArray[np.float32]:
-    """Return n rows: those that are known, and random ones for the others; see `word_vectors`."""
+    """Return n rows: the known ones, and random ones for the others; see `word_vectors`."""
     random = np.random.default_rng(seed)
     if known is None:
         vectors = random.standard_normal((n, width), dtype=np.float32)
@@ -151,22 +151,22 @@ def fill_vectors(known: NDArray[np.float32] | None, n: int, width: int, seed: in
 
 
 def load_wordllama() -> Embed | None:
-    """Return WordLlama's function from texts to mean word vectors; None where the package is not installed."""
+    """Return WordLlama's function from texts to mean word vectors; None if the package is not installed."""
     if find_spec("wordllama") is None:
         return None
     try:
         package = import_module("wordllama")
-        # 0.4.0 looks for its tokenizer where it has none, then in the cache, then on the hub; its own folder, given as
-        # the cache, holds all that it needs
+        # 0.4.0 looks for its tokenizer in a wrong place, then in the cache, then on the hub; its own folder, passed as
+        # the cache, holds everything it needs
         model = package.WordLlama.load(cache_dir=Path(str(package.__file__)).parent, disable_download=True)
-    except Exception as error:  # of a package that is not whole, or lacks one that it needs
+    except Exception as error:  # from an incomplete package, or one with a missing dependency
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ConfigError(f"wordllama is installed, but cannot load its vectors: {reason[:120]}") from None
     return lambda texts: np.asarray(model.embed(texts), dtype=np.float32)
 
 
 def _known_rows(words: Words, vectors: str, embed: Embed | None) -> NDArray[np.float32]:
-    """A row for each number; zero where nothing is known."""
+    """Return one row per number; zero if nothing is known."""
     if vectors == "wordllama":
         embed = load_wordllama()
         if embed is None:
@@ -181,7 +181,7 @@ def _known_rows(words: Words, vectors: str, embed: Embed | None) -> NDArray[np.f
 
 
 def _folder_rows(folder: Path, words: Words) -> NDArray[np.float32]:
-    """The same from AttentionXML's two files: an array of words, and a row of numbers for each."""
+    """Return the same from AttentionXML's two files: an array of words, and a row of numbers for each."""
     known, table = _read_array(folder / "vocab.npy", "str"), _read_array(folder / "emb_init.npy", "'float32'")
     if known.dtype.kind != "U" or known.ndim != 1:
         raise DataError(f"{folder / 'vocab.npy'} must be a list of strings; got {known.dtype} of shape {known.shape}")
@@ -195,14 +195,14 @@ def _folder_rows(folder: Path, words: Words) -> NDArray[np.float32]:
     for at, word in enumerate(known.tolist()):
         place = number_of.get(word)
         if place is not None:
-            if not (np.abs(table[at]) <= _LARGEST).all():  # not so for NaN
+            if not (np.abs(table[at]) <= _LARGEST).all():  # also true for NaN
                 raise DataError(f"{folder / 'emb_init.npy'}: row {at} ({word!r}) holds NaN or too large numbers")
             rows[place] = table[at]
     return rows
 
 
 def _read_array(path: Path, dtype: str) -> NDArray:
-    """The array of a file, mapped into memory; pickled objects are refused, with how to make them `dtype`."""
+    """Return the array of a file, mapped into memory; for pickled objects, raise and explain how to convert them."""
     try:
         return np.asarray(np.lib.format.open_memmap(path, mode="r"))
     except OSError as error:
@@ -220,7 +220,7 @@ def _read_array(path: Path, dtype: str) -> NDArray:
 
 
 def _file_rows(path: Path, words: Words) -> NDArray[np.float32]:
-    """The same from a file; a first line of two whole numbers (word2vec's) is skipped."""
+    """Return the same from a file; a first line of two whole numbers (word2vec's) is skipped."""
     number_of = {word: i for i, word in enumerate(words.vocabulary, N_SPECIAL)}
     rows: NDArray[np.float32] | None = None
     try:
@@ -234,9 +234,9 @@ def _file_rows(path: Path, words: Words) -> NDArray[np.float32]:
                         break
                     rows = np.zeros((len(words), len(parts) - 1), dtype=np.float32)
                 width = rows.shape[1]
-                inside = len(parts) - width  # some words have spaces inside
+                inside = len(parts) - width  # some words contain spaces
                 if inside > 1 and parts[0] in number_of and _are_numbers(parts[1:]):
-                    inside = 1  # but this one has a number too many
+                    inside = 1  # but this one has one number too many
                 place, numbers = number_of.get(" ".join(parts[:inside])), parts[inside:]
                 if inside < 1 or (place is not None and (len(numbers) != width or not _are_numbers(numbers))):
                     raise DataError(f"{path}:{at}: expected a word and {width} numbers; got {line[:60]!r}")
@@ -254,6 +254,6 @@ def _file_rows(path: Path, words: Words) -> NDArray[np.float32]:
 
 def _are_numbers(parts: list[str]) -> bool:
     try:
-        return all(abs(float(part)) <= _LARGEST for part in parts)  # not so if it is no number
+        return all(abs(float(part)) <= _LARGEST for part in parts)  # False for anything that is not a number
     except ValueError:
         return False

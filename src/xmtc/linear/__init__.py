@@ -1,1 +1,1 @@
-"""Sparse linear trees: the solver, training level by level, beam search. Knows no texts and no label names."""
+"""Sparse linear trees: the solver, training level by level, beam search. Independent of texts and label names."""

@@ -39,7 +39,7 @@ _COMBINERS: dict[str, tuple[int, int, int]] = {
     "noop": (_RAW, 1, _CHILD_ONLY),
 }
 
-_BATCH = 1024  # documents a task
+_BATCH = 1024  # documents per task
 
 
 class SearchConfig(Settings):
@@ -76,7 +76,7 @@ def search(
     else:
         nodes, scores = start.labels, start.scores
     k = min(k, len(tree.leaf_labels))
-    beam = min(config.beam, len(tree.child_starts) - 1)  # room for more than there are clusters would stay empty
+    beam = min(config.beam, len(tree.child_starts) - 1)  # a beam wider than the number of clusters would stay empty
     rows = (
         X.indptr.astype(np.int64, copy=False),
         X.indices.astype(np.int32, copy=False),
@@ -102,16 +102,18 @@ def search(
 
 
 def join_rankings(rankings: Sequence[Ranking], k: int) -> Ranking:
-    """Return each document's k best labels by the mean of several trees' scores; a tree that does not list a label
-    gives it 0."""
+    """Return each document's k best labels by the mean of several trees' scores.
+
+    A tree that does not list a label contributes 0.
+    """
     labels = np.concatenate([ranking.labels for ranking in rankings], axis=1)
-    # multiplied here: the compiler may fuse a product with a sum, which rounds otherwise than `core.ensemble.combine`
+    # multiplied here: the compiler may fuse a product with a sum, which rounds differently from `core.ensemble.combine`
     shares = np.concatenate([ranking.scores for ranking in rankings], axis=1).astype(np.float64) * (1 / len(rankings))
     return Ranking(*_join(labels, shares, k))
 
 
 def join_path(raw: list[float], config: SearchConfig) -> float:
-    """Return the score that raw scores on the way from the root to a label give together."""
+    """Return the combined score of the raw scores on the path from the root to a label."""
     transform, power, combine = _COMBINERS[config.combiner]
     score = np.float32(0 if combine == _ADD else 1)
     for value in raw:
@@ -148,9 +150,9 @@ def _search(
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     n = len(nodes)
     n_inner = len(child_starts) - 1
-    raw = np.empty(0, dtype=np.float32)  # a node's children's scores
+    raw = np.empty(0, dtype=np.float32)  # scores of a node's children
     while True:
-        at_leaves = True  # all nodes of a level are of one kind
+        at_leaves = True  # all nodes of a level are of the same kind
         for i in range(n):
             if nodes.shape[1] > 0 and nodes[i, 0] >= 0:
                 at_leaves = nodes[i, 0] >= n_inner
@@ -190,11 +192,11 @@ def _search(
                         row += 1
                     if row == stop or features[row] != feature:
                         continue
-                    # written out, for calls and slices would count references, which takes longer than the sums;
-                    # unsigned, for signed places may count from the end, which would have to be tested
+                    # inlined, because calls and slices would count references, which takes longer than the sums;
+                    # unsigned, because signed indices may count from the end, which would have to be checked
                     value = values[v]
                     entry, last = np.uint64(entry_starts[row]), np.uint64(entry_starts[row + 1])
-                    if last - entry == np.uint64(n_children):  # a weight for every child, in order: SIMD lanes
+                    if last - entry == np.uint64(n_children):  # a weight for every child, in order: uses SIMD lanes
                         for child in range(np.uint64(n_children)):
                             raw[child] += value * as_float(entry_weights[entry + child])  # type: ignore[call-arg]
                     else:
@@ -236,7 +238,7 @@ def _join(
     n_slots = 4
     while n_slots < 2 * width:
         n_slots *= 2
-    slots = np.empty(n_slots, dtype=np.int32)  # a hash table: places in `found`, -1 where a slot is free
+    slots = np.empty(n_slots, dtype=np.int32)  # a hash table: positions in `found`, -1 if a slot is free
     for i in range(n):
         count = 0
         slots[:] = -1
@@ -252,7 +254,7 @@ def _join(
                 slots[slot] = count
                 found[count], firsts[count], others[count] = label, shares[i, place], 0.0
                 count += 1
-            else:  # the first is added last, as np.add.reduceat does: scores keep the bits that `combine` gives them
+            else:  # the first is added last, as np.add.reduceat does: scores equal those of `combine` bit for bit
                 others[at] += shares[i, place]
         for at in range(count):
             _insert(best[i], best_scores[i], found[at], np.float32(firsts[at] + others[at]))
@@ -261,7 +263,7 @@ def _join(
 
 @njit(nogil=True, cache=True)
 def _shift(n_features: int, n_buckets: int) -> int:
-    """Bits of a feature's number that a bucket's number lacks; see `LinearTree`."""
+    """Return the bits of a feature's number that are not in its bucket's number; see `LinearTree`."""
     shift = 0
     while (n_features >> shift) + 2 > n_buckets:
         shift += 1
@@ -272,7 +274,7 @@ def _shift(n_features: int, n_buckets: int) -> int:
 def _least(
     names: NDArray[np.int32], scores: NDArray[np.float32], above: np.float32, transform: int, combine: int
 ) -> np.float32:
-    """A hinge's exponent below which no child can enter the list, with a margin for rounding: spares exponentials."""
+    """Return the hinge exponent below which no child can enter the list, with a margin; saves exponentials."""
     if transform != _HINGE or combine != _MULTIPLY or names[-1] < 0 or scores[-1] <= 0 or above <= 0:
         return np.float32(-np.inf)
     return np.float32(np.log(scores[-1] / above) - np.float32(1e-3))
@@ -280,7 +282,7 @@ def _least(
 
 @njit(nogil=True, cache=True)
 def _weakened(score: np.float32, weakening: np.float32, combine: int) -> np.float32:
-    """A parent's score to the power that it is joined with; logarithms are multiplied, and 1 leaves every bit."""
+    """Return a parent's score to the power used for joining; logarithms are multiplied, and 1 changes no bit."""
     if weakening == 1 or combine == _CHILD_ONLY:
         return score
     return np.float32(score * weakening if combine == _ADD else score**weakening)
@@ -288,7 +290,7 @@ def _weakened(score: np.float32, weakening: np.float32, combine: int) -> np.floa
 
 @njit(nogil=True, cache=True)
 def _joined(score: np.float32, above: np.float32, transform: int, power: int, combine: int) -> np.float32:
-    """Transform a raw score and join it with the parent's; log-hinges stay in log space and add."""
+    """Transform a raw score and join it with the parent's; log-hinges stay in log space and are added."""
     if transform == _HINGE:
         exponent = _exponent(score, power)
         value = exponent if combine == _ADD else np.exp(exponent)
@@ -305,7 +307,7 @@ def _joined(score: np.float32, above: np.float32, transform: int, power: int, co
 
 @njit(nogil=True, cache=True)
 def _exponent(score: np.float32, power: int) -> np.float32:
-    """−max(0, 1 − score)^power."""
+    """Return −max(0, 1 − score)^power."""
     loss = max(np.float32(0), np.float32(1) - score)
     exponent = -loss
     for _ in range(power - 1):
@@ -315,7 +317,7 @@ def _exponent(score: np.float32, power: int) -> np.float32:
 
 @njit(nogil=True, cache=True)
 def _insert(names: NDArray[np.int32], scores: NDArray[np.float32], name: int, score: np.float32) -> bool:
-    """Insert into a list kept sorted by (−score, name), dropping the last; say whether it got in."""
+    """Insert into a list sorted by (−score, name) and drop the last; return whether it was inserted."""
     i = len(names) - 1
     if names[i] >= 0 and (score < scores[i] or (score == scores[i] and name > names[i])):
         return False

@@ -2,12 +2,12 @@
 
 The weights of one node's children form a chunk: [features × children], sparse in both, sorted by feature, so that one
 look-up of a document's word serves all children. Nodes are numbered breadth first, siblings side by side; the root is
-0, leaves come last. The arrays are what the model folder holds, mapped into memory as they are.
+0, leaves come last. The arrays are stored in the model folder and mapped into memory unchanged.
 
-A word is found in a chunk through buckets: features are cut into stretches of 2^shift numbers, few enough that two to
-four of the chunk's features fall into one, and a stretch names its first feature row. So a look-up costs the same
-few cache lines in chunks of any size. A feature that weighs for a third of the children or more has entries for all of
-them, zeros too: such rows are added up in SIMD lanes.
+A word is found in a chunk through buckets: features are split into ranges of 2^shift numbers, so that each range holds
+two to four of the chunk's features, and a bucket stores the first feature row of its range. So a look-up costs the same
+few cache lines in chunks of any size. A feature with weights for at least a third of the children has entries for all
+of them, including zeros: such rows are added in SIMD lanes.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from xmtc.core.storage import Record
 from xmtc.core.stored_arrays import check_array, misfit
 
 Precision = Literal["float16", "float32"]
-_LARGEST = 10**9  # of weights: sums of larger ones would overflow
+_LARGEST = 10**9  # maximum weight: sums of larger ones would overflow
 
 
 class TreeShape(Record):
-    """The numbers of a tree that are no arrays; a model's details hold them."""
+    """The scalars of a tree; stored in a model's details."""
 
     depth: int = Field(ge=1)
     n_features: int = Field(ge=0, lt=2**31 - 1)  # without the bias, which is feature n_features
@@ -49,12 +49,14 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LinearTree:
-    """Inner node v has the children [child_starts[v], child_starts[v + 1]) and a chunk with the feature rows
+    """A tree of linear classifiers, in arrays indexed by inner node.
+
+    Inner node v has the children [child_starts[v], child_starts[v + 1]) and a chunk with the feature rows
     [feature_starts[v], feature_starts[v + 1]); feature row r has the entries [entry_starts[r], entry_starts[r + 1]).
 
-    Its buckets are [bucket_starts[v], bucket_starts[v + 1]), the last one the end: features f of the chunk lie in the
-    rows from feature_starts[v] + buckets[b] to before feature_starts[v] + buckets[b + 1], b = bucket_starts[v] + (f >>
-    shift), where shift is the least for which all features fall into the node's buckets.
+    Its buckets are [bucket_starts[v], bucket_starts[v + 1]), where the last one is the end: feature f of the chunk is
+    in the rows from feature_starts[v] + buckets[b] to before feature_starts[v] + buckets[b + 1], b = bucket_starts[v] +
+    (f >> shift), where shift is the smallest for which all features fall into the node's buckets.
     """
 
     child_starts: NDArray[np.int64]  # (inner nodes + 1,)
@@ -63,7 +65,7 @@ class LinearTree:
     bucket_starts: NDArray[np.int64]  # (inner nodes + 1,)
     buckets: NDArray[np.int32]
     entry_starts: NDArray[np.integer]  # int32, or int64 from 2³¹ entries on
-    entry_children: NDArray[np.integer]  # a child's place among its siblings, in 8, 16 or 32 bits
+    entry_children: NDArray[np.integer]  # a child's position among its siblings, in 8, 16 or 32 bits
     entry_weights: NDArray[np.floating]  # float16 or float32
     leaf_labels: NDArray[np.int32]  # label of each leaf
     shape: TreeShape
@@ -81,7 +83,7 @@ class LinearTree:
         widest = int(np.diff(child_starts).max())
         rows_before = np.cumsum([0, *(len(chunk.weights) for chunk in chunks)])
         entry_starts = [chunk.starts[:-1] + before for chunk, before in zip(chunks, rows_before[:-1], strict=True)]
-        # one precision for all: half, if any chunk has it
+        # one precision for all: float16 if any chunk has it
         half = any(chunk.weights.dtype == np.float16 for chunk in chunks)
         buckets = [_buckets(chunk.features, shape.n_features) for chunk in chunks]
         tree = cls(
@@ -114,10 +116,10 @@ class LinearTree:
 
     @classmethod
     def restore(cls, arrays: Mapping[str, Any], shape: TreeShape, n_labels: int | None = None) -> LinearTree:
-        """Rebuild a tree from its `arrays` and `shape`; trees stored without buckets get theirs.
+        """Rebuild a tree from its `arrays` and `shape`; compute the buckets of trees stored without them.
 
-        Raises unless the arrays fit together, for the kernels of beam search trust them. n_labels: every leaf's label
-        is below this number; None: any number.
+        Raises unless the arrays fit together, because the kernels of beam search do not check them. n_labels: upper
+        bound (exclusive) of the leaves' labels; None: no bound.
         """
         whole = ("int64", "int32")
         features = check_array(arrays, "features", "int32", within=(0, shape.n_features))
@@ -129,7 +131,7 @@ class LinearTree:
         n_inner = len(child_starts) - 1
         feature_starts = check_array(arrays, "feature_starts", *whole, length=n_inner + 1, rises_to=len(features))
 
-        # nodes are numbered breadth first: the children of a level are the next level, and the last one is the leaves'
+        # nodes are numbered breadth first: the children of a level are the next level, and the last level is the leaves
         sizes, low, levels = np.diff(child_starts), 0, 0
         high = int(child_starts[0]) if n_inner > 0 else 0
         while low < high <= n_inner and levels < shape.depth:
@@ -141,7 +143,7 @@ class LinearTree:
         if len(np.unique(leaf_labels)) < len(leaf_labels):
             raise misfit(arrays, "leaf_labels", "must name each label once")
 
-        # a child's place among its siblings is where the kernel adds
+        # the kernel adds at a child's position among its siblings
         bounds = entry_starts[feature_starts].astype(np.int64)
         filled = np.diff(bounds) > 0
         first = bounds[:-1][filled]
@@ -150,14 +152,14 @@ class LinearTree:
             if (last_child >= sizes[filled]).any() or (children.dtype == np.int32 and children.min() < 0):
                 raise misfit(arrays, "entry_children", "names children that a node does not have")
 
-        falls = np.flatnonzero(features[1:] <= features[:-1]) + 1  # allowed from one node to the next only
+        falls = np.flatnonzero(features[1:] <= features[:-1]) + 1  # allowed only from one node to the next
         if len(np.setdiff1d(falls, feature_starts)):
             raise misfit(arrays, "features", "must rise within each node")
         found = {
             "child_starts": child_starts.astype(np.int64, copy=False),
             "feature_starts": feature_starts.astype(np.int64, copy=False),
             "features": features,
-            # in the types that `join` gives them: a kernel would be compiled anew for others
+            # in the types that `join` uses: a kernel would be recompiled for others
             "entry_starts": entry_starts.astype(np.int32 if len(weights) < 2**31 else np.int64, copy=False),
             "entry_children": children.astype(
                 np.uint8 if sizes.max() <= 256 else np.uint16 if sizes.max() <= 65536 else np.int32, copy=False
@@ -165,14 +167,14 @@ class LinearTree:
             "entry_weights": weights,
             "leaf_labels": leaf_labels,
         }
-        if "buckets" not in arrays:  # as older versions stored trees
+        if "buckets" not in arrays:  # stored by an older version
             bounds_of = pairwise(feature_starts.tolist())
             parts = [_buckets(features[first:stop], shape.n_features) for first, stop in bounds_of]
             found |= {"bucket_starts": np.cumsum([0, *map(len, parts)]), "buckets": np.concatenate(parts)}
         else:
             buckets = check_array(arrays, "buckets", "int32")
             starts = check_array(arrays, "bucket_starts", *whole, length=n_inner + 1, rises_to=len(buckets))
-            if (np.diff(starts) < 2).any():  # the search for a bucket's width would not end
+            if (np.diff(starts) < 2).any():  # the search for a bucket's width would not terminate
                 raise misfit(arrays, "bucket_starts", "must give each node two buckets or more")
             drops = np.flatnonzero(buckets[1:] < buckets[:-1]) + 1
             ends = np.diff(feature_starts) != buckets[starts[1:] - 1]
@@ -184,12 +186,12 @@ class LinearTree:
         return cls(**found, shape=shape)
 
     def leaf_of(self, label: int) -> int | None:
-        """Return the node that is a label's leaf; None if the tree lacks the label."""
+        """Return the leaf node of a label; None if the label is not in the tree."""
         places = np.flatnonzero(self.leaf_labels == label)
         return None if len(places) == 0 else len(self.child_starts) - 1 + int(places[0])
 
     def path(self, label: int) -> list[int]:
-        """Return the nodes from the root's child down to a label's leaf; empty if the tree lacks the label."""
+        """Return the nodes from the root's child down to a label's leaf; empty if the label is not in the tree."""
         node = self.leaf_of(label) or 0
         nodes = []
         while node > 0:
@@ -198,7 +200,7 @@ class LinearTree:
         return nodes[::-1]
 
     def score(self, node: int, X: sp.csr_matrix) -> float:
-        """Return the raw score of a node's classifier (not the root's) on the one document of X."""
+        """Return the raw score of a node's classifier (not the root's) on the single document of X."""
         features, weights = self.weights_of(node)
         dense = np.zeros(self.shape.n_features + 1, dtype=np.float32)
         dense[X.indices] = X.data
@@ -225,9 +227,9 @@ class LinearTree:
 
 
 def make_chunk(blocks: list[tuple[int, Chunk]], n_children: int, precision: Precision) -> Chunk:
-    """Join the blocks of one node's children, given in their order with the place of their first child.
+    """Join the blocks of one node's children, given in order with the position of their first child.
 
-    Rows of features that weigh for many children are filled up, and the weights get their precision.
+    Fills the rows of features that have weights for many children, and converts the weights to the precision.
     """
     features, starts, _, weights = blocks[0][1]
     children = blocks[0][1].children.astype(np.int32)
@@ -243,7 +245,7 @@ def make_chunk(blocks: list[tuple[int, Chunk]], n_children: int, precision: Prec
             np.concatenate([block.weights for _, block in blocks]),
         )
     starts, children, weights = _fill(starts, children, weights, n_children)
-    if precision == "float16":  # what it cannot hold becomes the nearest that it can
+    if precision == "float16":  # values out of range become the nearest that fit
         most = np.finfo(np.float16).max
         weights = np.clip(weights, -most, most).astype(np.float16)
     return Chunk(features, starts, children, weights)
@@ -257,8 +259,8 @@ def _interleave(
     children: NDArray[np.int32],
     weights: NDArray[np.float32],
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Merge blocks that stand end to end, each sorted by feature; block b has the feature rows from bounds[b] on."""
-    row = bounds[:-1].copy()  # the next of each block
+    """Merge blocks that are concatenated, each sorted by feature; block b has the feature rows from bounds[b] on."""
+    row = bounds[:-1].copy()  # the next row of each block
     kept = np.empty(len(features), dtype=np.int32)
     all_starts = np.zeros(len(features) + 1, dtype=np.int64)
     all_children, all_weights = np.empty_like(children), np.empty_like(weights)
@@ -284,7 +286,7 @@ def _interleave(
 
 
 def _buckets(features: NDArray[np.int32], n_features: int) -> NDArray[np.int32]:
-    """The first feature row of each stretch of 2^shift features, the bias's stretch the last, and the end."""
+    """Return the first feature row of each range of 2^shift features, the bias's range last, and then the end."""
     shift = 0
     while 2 * (n_features >> shift) > len(features):
         shift += 1
@@ -296,7 +298,7 @@ def _buckets(features: NDArray[np.int32], n_features: int) -> NDArray[np.int32]:
 def _fill(
     starts: NDArray[np.int64], children: NDArray[np.int32], weights: NDArray[np.float32], n_children: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Give rows with entries for a third of the children or more an entry for every child."""
+    """Give rows with entries for at least a third of the children an entry for every child."""
     filled = np.zeros(len(starts), dtype=np.int64)
     for row in range(len(starts) - 1):
         count = starts[row + 1] - starts[row]

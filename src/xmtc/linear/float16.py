@@ -1,7 +1,7 @@
-"""Half-precision weights inside compiled loops, on processors and in numba versions that know no such type.
+"""Half-precision weights inside compiled loops, on processors and in numba versions without float16.
 
-A float16 array enters a kernel as `view(uint16)`; `as_float` widens one of its numbers. A float32 passes as it is, so
-that one kernel serves both.
+A float16 array is passed to a kernel as `view(uint16)`; `as_float` converts one of its numbers to float32. A float32 is
+returned unchanged, so that one kernel serves both.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-_UNIT = 2.0**112  # between the exponents of a half, moved into a float's bits, and a float's own
+_UNIT = 2.0**112  # the factor between a half's exponent, moved into a float's bits, and the float's own
 
 
 def bits_of(weights: NDArray[np.floating]) -> NDArray[Any]:
-    """Return float16 weights as the bits that `as_float` reads, float32 as they are; nothing is copied."""
+    """Return float16 weights as the bits that `as_float` reads, float32 unchanged; copies nothing."""
     return weights.view(np.uint16) if weights.dtype == np.float16 else weights
 
 
 @intrinsic
 def as_float(typingctx, weight):  # type: ignore[no-untyped-def]
-    """Return a weight as float32: exact, subnormal halves too."""
+    """Return a weight as float32: exact, also for subnormal halves."""
 
     def widen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
         word, single = ir.IntType(32), ir.FloatType()

@@ -1,10 +1,10 @@
-"""Vector steps of the solver: one training row against a block of labels, one label a SIMD lane.
+"""Vector steps of the solver: one training row against a block of labels, one label per SIMD lane.
 
-The weights of a block lie feature-major, W[feature, lane], so that a feature of the row loads the weights of all
-labels at once. The loops are written in LLVM's own vector types, because the loop vectoriser either unrolls so short
-an inner loop into scalars or guards each of its runs with overlap checks; LLVM maps the vectors onto whatever
-registers the machine has. Blocks are of the widths below, each with a step of its own: a wide block costs less a
-label, a narrow one wastes fewer lanes on labels that are not there.
+The weights of a block are stored feature-major, W[feature, lane], so that a feature of the row loads the weights of all
+labels at once. The loops are written in LLVM's own vector types, because the loop vectoriser either unrolls such a
+short inner loop into scalars or guards each of its runs with overlap checks; LLVM maps the vectors onto the registers
+of the machine. Blocks have the widths below, each with its own step: a wide block costs less per label, a narrow one
+wastes fewer lanes on missing labels.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 WIDTHS = (16, 32, 64)  # powers of two: a step of 48 lanes takes longer than one of 64
-LANES = WIDTHS[-1]  # labels of a block at most: 256 bytes of weights a feature, two thirds of the time of 32 and 32
+LANES = WIDTHS[-1]  # maximum labels of a block: 256 bytes of weights per feature, two thirds of the time of 32 and 32
 
 _FLOAT = ir.FloatType()
 
@@ -31,7 +31,7 @@ def _step(width: int) -> Any:
     def step(  # type: ignore[no-untyped-def]
         typingctx, indices, values, start, stop, W, alpha, row, signs, shift, norm, highest, lowest
     ):
-        """The step on vectors of this width; see `dual_step`."""
+        """Run the step on vectors of this width; see `dual_step`."""
         sig = types.void(indices, values, start, stop, W, alpha, row, signs, shift, norm, highest, lowest)
 
         def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
@@ -85,7 +85,7 @@ def _step(width: int) -> Any:
             gradient = builder.call(fma, [y, builder.load(total), builder.fneg(ones)])
             shift = load(vector_at(data(8), ir.Constant(intp, 0)))
             gradient = builder.call(fma, [shift, old, gradient])
-            # at α = 0 only a negative gradient moves; unused lanes (y = 0) never do
+            # at α = 0 only a negative gradient changes it; unused lanes (y = 0) never change
             free = builder.fcmp_ordered(">", old, zero)
             projected = builder.select(free, gradient, builder.call(smaller, [gradient, zero]))
             used = builder.fcmp_unordered("!=", y, zero)
@@ -123,10 +123,10 @@ _step_16, _step_32, _step_64 = (_step(width) for width in WIDTHS)
 def dual_step(  # type: ignore[no-untyped-def]
     indices, values, start, stop, W, alpha, row, signs, shift, norm, highest, lowest
 ) -> None:
-    """One coordinate descent step on the dual variables of one row, for all lanes of a block.
+    """Run one coordinate descent step on the dual variables of one row, for all lanes of a block.
 
     indices, values: the block's rows in CSR form; the row is [start, stop). W (features × width), alpha (rows × width),
-    signs (width): +1 where the row is a positive of the lane, −1 where it is a negative, 0 in unused lanes; shift
+    signs (width): +1 if the row is a positive of the lane, −1 if it is a negative, 0 in unused lanes; shift
     (width): 1/2C of each label; norm: x·x.
     With s = x·W the projected gradient is (Hsieh et al. 2008, L2-loss): G = y s − 1 + shift α, clipped at α = 0;
     α ← max(0, α − G / (norm + shift)); W ← W + y Δα x. highest and lowest (width) collect the extremes of the gradient.

@@ -1,9 +1,9 @@
 """One-vs-all squared-hinge classifiers for the children of one tree node, by dual coordinate descent.
 
 For every label: min ½‖w − w₀‖² + C Σ max(0, 1 − y w·x)² (Hsieh et al. 2008; docs/CONVENTIONS.md, "Solver"), where w₀
-is zero but for the bias (`offset`), and C may depend on how many documents the label has (`rare`). Up to `LANES`
-siblings that share their rows are solved together (see lanes.py). Enters: rows of a feature matrix whose last column is
-the bias; leaves: the weights that survive pruning, sorted by feature. Knows no tree.
+is zero except for the bias (`offset`), and C may depend on the label's number of documents (`rare`). Up to `LANES`
+siblings that share their rows are solved together (see lanes.py). Input: rows of a feature matrix whose last column is
+the bias. Output: the weights that remain after pruning, sorted by feature. Independent of trees.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Longs: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float32]
 Flags: TypeAlias = NDArray[np.bool_]
 
-_USUAL = 100  # documents of a label whose C is as set, whatever `rare` is
+_USUAL = 100  # number of documents at which a label's C is as set, for any `rare`
 
 
 class SolverConfig(Settings):
@@ -66,9 +66,9 @@ def solve_block(
 ) -> Chunk:
     """Train the siblings first … first + n_lanes − 1 on `rows`; they are the children 0 … n_lanes − 1 of the result.
 
-    X: CSR parts; the last feature is the bias where config.bias > 0, given by `len(scratch)` features in all.
+    X: CSR parts; the last feature is the bias if config.bias > 0; there are `len(scratch)` features in all.
     targets: CSR indptr and indices of the (all rows × siblings) matrix; a stored entry is a positive.
-    positives_only[i]: row i serves as positive, never as negative (a row that the matcher did not retrieve).
+    positives_only[i]: row i is used as a positive, never as a negative (a row that the matcher did not retrieve).
     scratch: zeros, one per feature; returned as zeros.
     """
     return Chunk(
@@ -133,7 +133,7 @@ def _solve(
             active[lane] = 1
             if bias > 0:
                 W[len(features) - 1, lane] = offset / bias
-        elif bias > 0:  # nothing to tell apart: a constant score of +1 or −1
+        elif bias > 0:  # only one class: a constant score of +1 or −1
             W[len(features) - 1, lane] = (1 if n_positives[lane] > 0 else -1) / bias
     _descend(
         row_ptr, row_features, row_values, lane_ptr, lanes, positives_only, active, W, shifts, tolerance, passes, seed
@@ -156,7 +156,7 @@ def _descend(
     passes: int,
     seed: np.uint64,
 ) -> None:
-    """Pass over the rows in random order until the projected gradients of all lanes lie within `tolerance`."""
+    """Iterate over the rows in random order until the projected gradients of all lanes are within `tolerance`."""
     n = len(row_ptr) - 1
     width = len(active)
     alpha = _zeros(n, width)
@@ -201,7 +201,7 @@ def _descend(
 
 @njit(nogil=True, cache=True)
 def _zeros(n: int, width: int) -> Floats:
-    """Zeros whose rows begin at cache lines: a vector that lies across two costs twice as much."""
+    """Return zeros whose rows are aligned to cache lines: a vector across two lines costs twice as much."""
     flat = np.zeros(n * width + 16, dtype=np.float32)
     skip = -(flat.ctypes.data // 4) % 16
     return flat[skip : skip + n * width].reshape(n, width)
@@ -211,7 +211,7 @@ def _zeros(n: int, width: int) -> Floats:
 def _gather(
     indptr: Longs, indices: Ints, values: Floats, rows: Ints, bias: np.float32, scratch: Ints
 ) -> tuple[Longs, Ints, Floats, Ints]:
-    """Copy some rows, with features renumbered to those that occur; the bias, if any, stays the last."""
+    """Copy some rows, with features renumbered to those that occur; the bias, if any, stays last."""
     n_values = 0
     for i in rows:
         n_values += indptr[i + 1] - indptr[i]
@@ -227,7 +227,7 @@ def _gather(
         found[0] = len(scratch) - 1
         n_found = 1
     features = found[:n_found]
-    if n_found > len(scratch) // 64:  # walking over all features is faster than sorting many
+    if n_found > len(scratch) // 64:  # scanning all features is faster than sorting many
         n_found = 0
         for feature in range(len(scratch)):
             if scratch[feature] != 0:
@@ -256,7 +256,7 @@ def _gather(
 def _positives(
     rows: Ints, positives_only: Flags, target_ptr: Longs, targets: Ints, first: int, n_lanes: int
 ) -> tuple[Longs, NDArray[np.uint8], Longs, Longs]:
-    """The lanes for which each row is a positive, and how many positives and negatives each lane has."""
+    """Return the lanes for which each row is a positive, and the number of positives and negatives per lane."""
     lane_ptr = np.zeros(len(rows) + 1, dtype=np.int64)
     n_positives = np.zeros(n_lanes, dtype=np.int64)
     n_full = 0
@@ -283,7 +283,7 @@ def _positives(
 
 @njit(nogil=True, cache=True)
 def _prune(W: Floats, features: Ints, n_lanes: int, prune: np.float32) -> tuple[Ints, Longs, NDArray[np.uint8], Floats]:
-    """Keep the weights of at least `prune` in size, and the features that have any."""
+    """Keep the weights with an absolute value of at least `prune`, and the features that have any."""
     n_entries = 0
     n_kept = 0
     for f in range(len(features)):

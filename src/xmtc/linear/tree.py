@@ -1,7 +1,7 @@
 """Train a tree of linear classifiers, level by level.
 
-Enters: features X, labels Y and a `LabelTree`; leaves: a `LinearTree`, plain arrays in breadth-first order that
-beam.py searches and storage maps into memory. Knows no texts and no label names.
+Input: features X, labels Y and a `LabelTree`. Output: a `LinearTree`, plain arrays in breadth-first order that
+beam.py searches and storage maps into memory. Independent of texts and label names.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ Negatives = Literal["tfn", "man", "both"]
 Biased = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int]  # CSR parts, number of columns
 
 Block = tuple[int, int, int]  # a parent, its first slot in the block, and the slot after its last
-Rows = tuple[NDArray[np.int32], NDArray[np.bool_]]  # documents of a parent; which of them serve as positives only
+Rows = tuple[NDArray[np.int32], NDArray[np.bool_]]  # documents of a parent; which of them are used as positives only
 Targets = tuple[NDArray[np.int64], NDArray[np.int32]]  # indptr and indices of the (documents × slots) matrix
-# (blocks, the rows of each parent, targets, seed of the level) → what `solve_block` gives for each block; the seed of a
-# block is the level's and its first slot
+# (blocks, the rows of each parent, targets, seed of the level) → the `solve_block` result of each block; the seed of a
+# block is the level's seed plus its first slot
 Share = Callable[[list[Block], list[Rows], Targets, int], list[Chunk]]
 
-_SHARED = 17  # children of the root from which on they make two blocks at least, which two threads share
+_SHARED = 17  # from this many children on, the root has at least two blocks, for two threads
 
 
 class TreeConfig(Settings):
@@ -76,7 +76,7 @@ def train_tree(
 ) -> LinearTree:
     """Train one-vs-all classifiers at every node of `tree` on its documents.
 
-    biased: what `add_bias` gives for X, where several trees share it; then X itself is read only for the negatives
+    biased: the result of `add_bias` for X, if several trees share it; X itself is then read only for the negatives
     "man" and "both". share: solves the blocks of a level elsewhere; see `Share`.
     """
     levels, leaf_labels = arrange(Y, tree)
@@ -101,12 +101,12 @@ def train_tree(
 
 
 def arrange(Y: sp.csr_matrix, tree: LabelTree) -> tuple[list[Level], NDArray[np.int32]]:
-    """Number every level's nodes so that siblings are neighbours, and give each level its targets.
+    """Number the nodes of every level so that siblings are adjacent, and give each level its targets.
 
     Returns the levels from the root down, and the label of each slot of the last.
     """
     orders = []
-    slots = np.zeros(1, dtype=np.int64)  # of the level above; the root alone at first
+    slots = np.zeros(1, dtype=np.int64)  # of the level above; initially the root alone
     starts = []
     for parents in tree.parents:
         partition = Partition(slots[parents].astype(np.int32), len(slots))
@@ -140,11 +140,11 @@ def train_level(
     progress: Progress = SILENT,
     share: Share | None = None,
 ) -> list[Chunk]:
-    """Train the classifiers of one level; one chunk for each parent.
+    """Train the classifiers of one level; return one chunk per parent.
 
     biased: CSR parts of the features with the bias as last column, and the number of columns. above: which documents
-    belong to which parent; None where there is one parent only, the root. retrieved: which documents the matcher
-    gave to which parent.
+    belong to which parent; None if the root is the only parent. retrieved: which documents the matcher assigned to
+    which parent.
     """
     members = None if above is None else above.tocsc()
     found = None if retrieved is None else retrieved.tocsc()
@@ -183,7 +183,7 @@ def train_level(
             progress.step(done, total)
         return chunk
 
-    # the largest first, so that no thread is left alone with one at the end
+    # the largest first, so that no thread works alone on one at the end
     by_size = sorted(blocks, key=lambda block: -len(rows_of[block[0]][0]))
     weights = run(solve, by_size) if share is None else share(by_size, rows_of, targets, seed)
     solved = dict(zip(by_size, weights, strict=True))
@@ -195,18 +195,18 @@ def train_level(
 
 
 def _column(matrix: sp.csc_matrix, column: int) -> NDArray[np.int32]:
-    """Rows with a stored entry in one column, ascending."""
+    """Return the rows with a stored entry in one column, ascending."""
     return np.sort(matrix.indices[matrix.indptr[column] : matrix.indptr[column + 1]]).astype(np.int32)
 
 
 def indicate(labels: NDArray[np.int32], width: int) -> sp.csr_matrix:
-    """(documents × width) matrix of ones at the labels of a ranking."""
+    """Return the (documents × width) matrix of ones at the labels of a ranking."""
     rows, places = np.nonzero(labels >= 0)
     return sp.csr_matrix((np.ones(len(rows), np.float32), (rows, labels[rows, places])), shape=(len(labels), width))
 
 
 def add_bias(X: sp.csr_matrix, bias: float) -> Biased:
-    """CSR parts of X with a constant last column, and the number of columns."""
+    """Return the CSR parts of X with a constant last column, and the number of columns."""
     n, n_features = X.shape
     indptr, indices = X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False)
     values = X.data.astype(np.float32, copy=False)

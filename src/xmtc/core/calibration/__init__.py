@@ -1,4 +1,4 @@
-"""Calibration: probabilities for a model's scores, and thresholds that reach a precision or recall."""
+"""Calibration: turns a model's scores into probabilities and finds thresholds that reach a precision or recall."""
 
 from xmtc.core.calibration.calibration import (
     DEPTH,

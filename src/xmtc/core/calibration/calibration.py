@@ -1,9 +1,9 @@
-"""Calibration: what the scores of a model are worth, learnt from documents that it was not trained on.
+"""Calibration: learn how reliable a model's scores are, from documents that it was not trained on.
 
-In come the ranking of such documents, their true labels and the label set; out comes a `Calibration`, which turns
-scores into probabilities and finds thresholds. Labels are pooled by how many training documents they have (few, medium,
-many, as in metrics, and unseen where a model ranks such labels): a rare label alone has too few pairs to learn from.
-Scores and their order stay as they are. Knows no models and no files.
+Input: the ranking of such documents, their true labels and the label set. Output: a `Calibration`, which turns scores
+into probabilities and finds thresholds. Labels are pooled by their number of training documents (few, medium, many, as
+in metrics, and unseen if the model ranks such labels), because a rare label alone has too few pairs to learn from.
+Scores and their order do not change. Independent of models and files.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from xmtc.core.labels import LabelSet
 from xmtc.core.metrics import ALL_BINS, BINS, UNSEEN, find_bins, find_right
 from xmtc.core.ranking import Ranking
 
-DEPTH = 20  # labels of each document that a calibration is learnt from
+DEPTH = 20  # labels per document that a calibration is learned from
 POOLED = "pooled"
-_THRESHOLDS = "tradeoff"  # their key in saved calibrations
-_FEWEST_PAIRS, _FEWEST_RIGHT = 200, 20  # of a bin with a curve of its own; others take the curve of all pairs
+_THRESHOLDS = "tradeoff"  # key of the thresholds in saved calibrations
+_FEWEST_PAIRS, _FEWEST_RIGHT = 200, 20  # minimum for a bin to get its own curve; other bins use the pooled curve
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Score → probability, by the bin of a label; and which threshold gives which precision and recall."""
+    """Maps scores to probabilities, by the label's bin, and stores the precision and recall of each threshold."""
 
     method: CurveMethod
-    source: str  # which documents it was learnt from, in words
+    source: str  # description of the documents it was learned from
     n_documents: int
-    pairs: Mapping[str, int]  # bin → ranked labels that it was learnt from
-    right: Mapping[str, int]  # bin → those of them that are true
-    curves: Mapping[str, Curve]  # of all pairs ("pooled"), and of every bin with enough of them
+    pairs: Mapping[str, int]  # bin → number of ranked labels it was learned from
+    right: Mapping[str, int]  # bin → how many of these are true
+    curves: Mapping[str, Curve]  # one for all pairs ("pooled"), and one for every bin with enough pairs
     thresholds: Thresholds
 
     def apply(self, ranking: Ranking, labels: LabelSet) -> Ranking:
@@ -47,7 +47,7 @@ class Calibration:
         return replace(ranking, probabilities=_apply(self.curves, ranking, labels))
 
     def summary(self) -> dict[str, Any]:
-        """Return how it was learnt, without what it learnt."""
+        """Return how the calibration was learned, without curves and thresholds."""
         return {
             "method": self.method,
             "source": self.source,
@@ -57,7 +57,7 @@ class Calibration:
         }
 
     def to_json(self) -> str:
-        """Return the calibration as text; the same calibration gives the same bytes."""
+        """Return the calibration as JSON text; the same calibration gives the same bytes."""
         raw = {
             **self.summary(),
             "curves": {name: curve.to_json() for name, curve in self.curves.items()},
@@ -67,7 +67,7 @@ class Calibration:
 
     @classmethod
     def from_json(cls, text: str) -> Calibration:
-        """Rebuild a calibration from what `to_json` gave; raise ValueError, KeyError or TypeError for anything else."""
+        """Rebuild a calibration from `to_json` output; raise ValueError, KeyError or TypeError for anything else."""
         raw: dict[str, Any] = json.loads(text)
         raw["curves"] = {name: restore_curve(curve) for name, curve in raw["curves"].items()}
         if not {POOLED} <= raw["curves"].keys() <= {POOLED, *ALL_BINS} or raw["method"] not in get_args(CurveMethod):
@@ -87,8 +87,8 @@ def fit_calibration(
 ) -> Calibration:
     """Learn probabilities from the first 20 labels of each document.
 
-    After `dev = corpus.align(model.labels)`, pass `dev.Y` and `dev.labels`. Documents without true labels are left out:
-    they do not say which labels they lack. Labels that the model cannot give count as missed in recall.
+    After `dev = corpus.align(model.labels)`, pass `dev.Y` and `dev.labels`. Documents without true labels are left out,
+    because their true labels are unknown. Labels that the model cannot return count as missed in recall.
     """
     check_method(method)
     ranking = ranking.top(DEPTH)
@@ -106,7 +106,7 @@ def fit_calibration(
     pairs, hits = {}, {}
     for i, name in enumerate(ALL_BINS):
         inside = given & (bin_of == i)
-        if name == UNSEEN and not inside.any():  # as for every model that ranks only what it was trained on
+        if name == UNSEEN and not inside.any():  # true for every model that ranks only the labels it was trained on
             continue
         pairs[name], hits[name] = int(inside.sum()), int(right[inside].sum())
         if pairs[name] >= _FEWEST_PAIRS and hits[name] >= _FEWEST_RIGHT:
@@ -116,28 +116,29 @@ def fit_calibration(
 
 
 def _apply(curves: Mapping[str, Curve], ranking: Ranking, labels: LabelSet) -> NDArray[np.float32]:
-    """(n, k) probabilities of a ranking's labels by the curves of their bins."""
+    """Return the (n, k) probabilities of a ranking's labels, by the curves of their bins."""
     probabilities = np.zeros(ranking.labels.shape, dtype=np.float32)
     bin_of = _bins(labels)[ranking.labels]
     for i, name in enumerate(ALL_BINS):
         inside = (ranking.labels >= 0) & (bin_of == i)
         curve = curves.get(name, curves[POOLED])
-        if name == UNSEEN and name not in curves:  # of all bins, few is the most like it
+        if name == UNSEEN and name not in curves:  # the bin of few is the most similar one
             curve = curves.get(next(iter(ALL_BINS)), curve)
         probabilities[inside] = curve(ranking.scores[inside])
     return probabilities
 
 
 def _bins(labels: LabelSet) -> NDArray[np.int64]:
-    """The bin of each entry, as its place in ALL_BINS."""
+    """Return the bin of each entry, as its index in ALL_BINS."""
     bin_of = find_bins(labels.counts)
     return np.where(bin_of < 0, list(ALL_BINS).index(UNSEEN), bin_of)
 
 
 def calibration_error(probabilities: NDArray[np.floating], right: NDArray[np.bool_], groups: int = 15) -> float:
-    """Return the mean distance between what was promised and what came true, over groups of equally many pairs.
+    """Return the mean distance between predicted probability and observed frequency, over groups of equal size.
 
-    The expected calibration error (ECE) with bins of equal mass: 0 is perfect, 0.1 is ten percent points off.
+    This is the expected calibration error (ECE) with bins of equal mass: 0 is perfect, 0.1 is off by ten percentage
+    points.
     """
     parts = np.array_split(np.argsort(probabilities, kind="stable"), groups)
     gaps = (
@@ -147,7 +148,7 @@ def calibration_error(probabilities: NDArray[np.floating], right: NDArray[np.boo
 
 
 def check_method(method: str) -> None:
-    """Refuse an unknown way to calibrate."""
+    """Raise if the calibration method is unknown."""
     known = get_args(CurveMethod)
     if method not in known:
         raise ConfigError(f"unknown calibration {method!r}.{nearest(str(method), known) or f' Known: {known}.'}")

@@ -1,7 +1,7 @@
-"""Curves: from a score to the probability that a label is true. Each rises or stays level, never falls.
+"""Curves: map a score to the probability that a label is true. Every curve is non-decreasing.
 
-In come scores of ranked labels and whether each label was true; out comes an `Isotonic` or a `Platt` curve. Knows
-neither labels nor documents.
+Input: scores of ranked labels and whether each label was true. Output: an `Isotonic` or a `Platt` curve. Independent of
+labels and documents.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ CurveMethod = Literal["isotonic", "platt"]
 
 @dataclass(frozen=True, eq=False)
 class Isotonic:
-    """Straight lines between points; level before the first and after the last."""
+    """Piecewise linear curve between points; constant before the first and after the last."""
 
-    scores: NDArray[np.float64]  # (points,), rising
-    probabilities: NDArray[np.float64]  # (points,), never falling
+    scores: NDArray[np.float64]  # (points,), increasing
+    probabilities: NDArray[np.float64]  # (points,), non-decreasing
 
     def __call__(self, scores: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return the probability of each score."""
@@ -33,18 +33,18 @@ class Isotonic:
 
 @dataclass(frozen=True, eq=False)
 class Platt:
-    """1 / (1 + exp(−(slope · x + intercept))), slope ≥ 0 (Platt 1999), of the score or of its log-odds."""
+    """Logistic curve 1 / (1 + exp(−(slope · x + intercept))), slope ≥ 0 (Platt 1999); x: the score or its log-odds."""
 
     slope: float
     intercept: float
-    odds: bool  # x is log(score / (1 − score)), for scores from 0 to 1, whose own scale is no line
+    odds: bool  # x is log(score / (1 − score)): for scores from 0 to 1, whose own scale is not linear
 
     def __call__(self, scores: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return the probability of each score."""
         return _sigmoid(self.slope * _scaled(scores, self.odds) + self.intercept)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the settings of the curve."""
+        """Return the parameters of the curve."""
         return {"slope": self.slope, "intercept": self.intercept, "odds": self.odds}
 
 
@@ -52,12 +52,12 @@ Curve = Isotonic | Platt
 
 
 def fit_curve(method: CurveMethod, scores: NDArray[np.floating], right: NDArray[np.bool_]) -> Curve:
-    """Fit the curve that one of the two methods gives."""
+    """Fit a curve by the given method."""
     return fit_isotonic(scores, right) if method == "isotonic" else fit_platt(scores, right)
 
 
 def restore_curve(raw: dict[str, Any]) -> Curve:
-    """Rebuild a curve from what its `to_json` gave; raise ValueError, KeyError or TypeError for anything else."""
+    """Rebuild a curve from the output of its `to_json`; raise ValueError, KeyError or TypeError for anything else."""
     if "slope" in raw:
         curve = Platt(**raw)
         if not isinstance(curve.odds, bool) or not (0 <= curve.slope < np.inf and abs(curve.intercept) < np.inf):
@@ -74,10 +74,11 @@ def restore_curve(raw: dict[str, Any]) -> Curve:
 
 
 def fit_isotonic(scores: NDArray[np.floating], right: NDArray[np.bool_]) -> Isotonic:
-    """Fit the rising steps nearest to what was right, by squared error.
+    """Fit a non-decreasing step function to the 0/1 targets by least squares.
 
-    Nothing is certain: where all n pairs of the last step are right, it stands at 1 − 1 / (n + 2), after Laplace, but
-    not below the step before; where all of the first are wrong, at 1 / (all pairs + 2), for right labels are rare.
+    No step has probability 0 or 1. If all n pairs of the last step are right, its value is 1 − 1 / (n + 2), after
+    Laplace, but not below the step before. If all pairs of the first step are wrong, its value is 1 / (all pairs + 2),
+    because right labels are rare.
     """
     distinct, which = np.unique(scores.astype(np.float64), return_inverse=True)
     counts = np.bincount(which)
@@ -87,7 +88,7 @@ def fit_isotonic(scores: NDArray[np.floating], right: NDArray[np.bool_]) -> Isot
     if means[-1] == 1:
         means[-1] = max([1 - 1 / (counts[starts[-1] :].sum() + 2), *means[-2:-1]])
     lasts = np.append(starts[1:], len(distinct)) - 1
-    ends = np.stack([distinct[starts], distinct[lasts]], axis=1).ravel()  # both ends of every step
+    ends = np.stack([distinct[starts], distinct[lasts]], axis=1).ravel()  # both ends of each step
     double = np.zeros(len(ends), dtype=bool)
     double[1::2] = starts == lasts
     return Isotonic(ends[~double], np.repeat(means, 2)[~double])
@@ -96,10 +97,10 @@ def fit_isotonic(scores: NDArray[np.floating], right: NDArray[np.bool_]) -> Isot
 def pool_adjacent(
     totals: NDArray[np.number], sizes: NDArray[np.number]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Join neighbouring groups until their means rise; return where each joined group starts, and its mean.
+    """Merge adjacent groups until their means increase; return the start and the mean of each merged group.
 
-    The pool-adjacent-violators algorithm: groups that fall belong together in the best fit, in whatever order they are
-    joined, so each round joins all runs that fall.
+    This is the pool-adjacent-violators algorithm. Groups with falling means belong together in the best fit, in
+    whatever order they are merged, so each round merges all falling runs.
     """
     starts, summed, counted = np.arange(len(totals)), totals.astype(np.float64), sizes.astype(np.float64)
     while True:
@@ -111,14 +112,14 @@ def pool_adjacent(
 
 
 def fit_platt(scores: NDArray[np.floating], right: NDArray[np.bool_]) -> Platt:
-    """Fit slope and intercept by likelihood, with Platt's targets, which never are quite 0 or 1."""
+    """Fit slope and intercept by maximum likelihood, with Platt's targets, which are never exactly 0 or 1."""
     from scipy.optimize import minimize
 
     odds = bool(scores.min() >= 0 and scores.max() <= 1)
     x = _scaled(scores, odds)
     n_right = int(right.sum())
     targets = np.where(right, (n_right + 1) / (n_right + 2), 1 / (len(x) - n_right + 2))
-    middle, spread = float(x.mean()), float(x.std()) or 1.0  # scores of any size make one and the same problem
+    middle, spread = float(x.mean()), float(x.std()) or 1.0  # standardised: the scale of the scores does not matter
     z = (x - middle) / spread
 
     def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
@@ -135,7 +136,7 @@ def fit_platt(scores: NDArray[np.floating], right: NDArray[np.bool_]) -> Platt:
 
 
 def _scaled(scores: NDArray[np.floating], odds: bool) -> NDArray[np.float64]:
-    """Scores as they are, or their log-odds, none infinite: float32 tells scores near 1 apart by no less."""
+    """Return the scores, or their log-odds clipped to finite values at the resolution of float32 near 1."""
     x = scores.astype(np.float64)
     if not odds:
         return x

@@ -1,6 +1,6 @@
-"""A model with its calibration: ranks as the model does, and adds how likely each label is.
+"""A model with its calibration: ranks like the model and adds a probability to each label.
 
-A model and a calibration, or the folder that holds both, enter; a model whose rankings have probabilities leaves.
+Input: a model and a calibration, or the folder that holds both. Output: a model whose rankings have probabilities.
 """
 
 from __future__ import annotations
@@ -39,38 +39,38 @@ class CalibratedModel(DisplayedModel):
         return self.model.manifest
 
     def rank(self, documents: Documents, k: int = 5) -> Ranking:
-        """Return the k best labels of each document, in the order of the model's scores, with probabilities."""
+        """Return the k best labels of each document, ordered by the model's scores, with probabilities."""
         return self.calibration.apply(self.model.rank(documents, k), self.labels)
 
     def display_line(self) -> str:
-        """Return how probabilities were learnt, and the model's own line."""
+        """Return the calibration method and the model's own line."""
         return f"{self.calibration.method} calibration of {self.model!r}"
 
     def explain(self, text: str, label: str) -> Explanation:
-        """Say why a label fits a text or does not, as the model does."""
+        """Explain why a label fits a text or not, as the model does."""
         return self.model.explain(text, label)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write the model folder with its calibration, whole or not at all."""
+        """Write the model folder with its calibration, completely or not at all."""
         with write_folder(folder, overwrite=overwrite) as out:
-            self.model.save(out.folder, overwrite=True)  # the folder is there, and empty
+            self.model.save(out.folder, overwrite=True)  # the folder exists and is empty
             add_file(out.folder, _FILE, self.calibration.to_json().encode())
 
 
 def uncalibrated(model: Model) -> Model:
-    """Return the model without its calibration, as its method made it."""
+    """Return the model without its calibration."""
     return model.model if isinstance(model, CalibratedModel) else model
 
 
 def calibration_of(model: Model) -> Calibration | None:
-    """Return a model's calibration, None if it has none."""
+    """Return a model's calibration; None if it has none."""
     return model.calibration if isinstance(model, CalibratedModel) else None
 
 
 def find_threshold(model: Model, target: str, k: int = DEPTH) -> Threshold:
-    """Return the threshold that reaches a target on the documents of calibration, with at most k labels per document.
+    """Return the threshold that reaches a target on the calibration documents, with at most k labels per document.
 
-    target: "precision=0.9" (of all labels given), "recall=0.8" (of all true labels) or "f1" (the best there is).
+    target: "precision=0.9" (of all returned labels), "recall=0.8" (of all true labels) or "f1" (the best possible).
     """
     check_k(k)
     calibration = calibration_of(model)
@@ -80,12 +80,12 @@ def find_threshold(model: Model, target: str, k: int = DEPTH) -> Threshold:
 
 
 def add_calibration(folder: str | Path, calibration: Calibration) -> None:
-    """Store a calibration in the folder of a saved model, in place of one that it may have."""
+    """Store a calibration in the folder of a saved model; replace an existing one."""
     add_file(folder, _FILE, calibration.to_json().encode())
 
 
 def with_calibration(model: Model, reader: FolderReader) -> Model:
-    """Return a loaded model with the calibration of its folder, if that has one."""
+    """Return a loaded model with the calibration from its folder, if there is one."""
     text = reader.text(_FILE)
     if text is None:
         return model

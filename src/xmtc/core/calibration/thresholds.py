@@ -1,8 +1,8 @@
-"""Thresholds: the precision and recall that each probability gives, and the one that reaches a target.
+"""Thresholds: the precision and recall at each probability threshold, and the threshold that reaches a target.
 
-In come probabilities of ranked labels and whether each label was true; out come counts of pairs of document and label.
-They are counted once, when a model is calibrated, and kept by place in the ranking, so that a threshold can be found
-later for any target and any k. Knows no scores.
+Input: probabilities of ranked labels and whether each label was true. Output: counts of (document, label) pairs. The
+pairs are counted once, when a model is calibrated, by rank in the ranking, so that a threshold can be found later for
+any target and any k. Independent of scores.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from xmtc.core.errors import ConfigError, nearest
 
-_STEPS = 256  # thresholds kept: each gives a 256th more of the right pairs than the one before
+_STEPS = 256  # number of thresholds stored: each adds 1/256 of the right pairs to the one before
 _TARGETS = ("precision", "recall", "f1")
 _EXAMPLES = "such as precision=0.9, recall=0.8 or f1"
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """A probability, and what giving all labels that reach it gave on the documents of calibration."""
+    """A probability threshold, with its precision, recall and F1 on the calibration documents."""
 
     value: float
     precision: float
@@ -30,23 +30,23 @@ class Threshold:
     f1: float
 
     def __str__(self) -> str:
-        # rounded down, so that what is printed gives no fewer labels when it is typed
+        # rounded down, so that the printed threshold, when typed in, returns no fewer labels
         figures = f"precision {self.precision:.3f}, recall {self.recall:.3f}, f1 {self.f1:.3f}"
         return f"threshold {np.floor(1e4 * self.value) / 1e4:.4f}: {figures}"
 
 
 @dataclass(frozen=True, eq=False)
 class Thresholds:
-    """What each threshold gives; thresholds fall, and each step counts what it adds to those before."""
+    """Counts for each threshold, in descending order of thresholds; each step counts the pairs it adds."""
 
-    values: NDArray[np.float64]  # (steps,), falling
-    shown: NDArray[np.int64]  # (steps, places): pairs that the step adds
-    right: NDArray[np.int64]  # (steps, places): those of them that are right
-    n_true: int  # right labels of all documents, ranked or not
+    values: NDArray[np.float64]  # (steps,), descending
+    shown: NDArray[np.int64]  # (steps, places): pairs added by the step
+    right: NDArray[np.int64]  # (steps, places): how many of these are right
+    n_true: int  # true labels of all documents, ranked or not
 
     @classmethod
     def count(cls, probabilities: NDArray[np.float32], right: NDArray[np.bool_], n_true: int) -> Thresholds:
-        """Count pairs of (documents × places) probabilities; 0 is padding."""
+        """Count the pairs of (documents × places) probabilities; 0 is padding."""
         rows, places = np.nonzero(probabilities > 0)
         values, hits = probabilities[rows, places], right[rows, places]
         order = np.argsort(-values, kind="stable")
@@ -67,7 +67,7 @@ class Thresholds:
         )
 
     def find(self, target: str, k: int) -> Threshold:
-        """Return the threshold that reaches a target when at most k labels are given; refuse what cannot be reached."""
+        """Return the threshold that reaches a target with at most k labels per document; raise if none does."""
         found = self.reach(target, k)
         if found is not None:
             return found
@@ -82,8 +82,8 @@ class Thresholds:
     def reach(self, target: str, k: int) -> Threshold | None:
         """Return the threshold that reaches a target, None if none does.
 
-        "precision=0.9": of those that reach it, the one that gives most labels; "recall=0.8": the one that gives
-        fewest; "f1": the best.
+        Of the thresholds that reach it, "precision=0.9" returns the one with the most labels, "recall=0.8" the one with
+        the fewest. "f1" returns the one with the best F1.
         """
         name, share = parse_target(target)
         points = self._points(k)
@@ -96,7 +96,7 @@ class Thresholds:
         return points[int(reached[-1] if name == "precision" else reached[0])]
 
     def _points(self, k: int) -> list[Threshold]:
-        """What each threshold gives in the first k places."""
+        """Return precision, recall and F1 of each threshold over the first k places."""
         shown = np.cumsum(self.shown[:, :k].sum(axis=1))
         right = np.cumsum(self.right[:, :k].sum(axis=1))
         return [
@@ -120,7 +120,7 @@ class Thresholds:
 
     @classmethod
     def restore(cls, raw: dict[str, Any]) -> Thresholds:
-        """Rebuild the counts from what `to_json` gave; raise ValueError, KeyError or TypeError for anything else."""
+        """Rebuild the counts from `to_json` output; raise ValueError, KeyError or TypeError for anything else."""
         values = np.array(raw["thresholds"], dtype=np.float64)
         shown, right = (np.array(raw[name], dtype=np.int64) for name in ("shown", "right"))
         n_true = int(raw["n_true"])
@@ -134,7 +134,7 @@ class Thresholds:
 
 
 def parse_target(target: str) -> tuple[str, float | None]:
-    """Read "precision=0.9", "recall=0.8" or "f1"."""
+    """Parse "precision=0.9", "recall=0.8" or "f1"."""
     name, equals, value = target.partition("=")
     name = name.strip()
     if name not in _TARGETS:
@@ -153,5 +153,5 @@ def parse_target(target: str) -> tuple[str, float | None]:
 
 
 def _floor(share: float) -> str:
-    """Three digits, rounded down: what is told as the best can be asked for."""
+    """Format with three digits, rounded down, so that the reported best value can be reached as a target."""
     return f"{np.floor(1000 * share) / 1000:g}"

@@ -1,4 +1,4 @@
-"""Metrics: how good a ranking is, how sure that is, and how rankings compare.
+"""Metrics: how good a ranking is, how certain that is, and how rankings compare.
 
 `METRICS` lists them, `evaluate` computes them, `compare` compares models by them.
 """
@@ -66,7 +66,7 @@ __all__ = [
     "title_of",
 ]
 
-# training scores dev documents and needs none of these
+# loaded lazily: training only scores dev documents and needs none of these
 __getattr__, __dir__ = lazy_names(
     __name__,
     {

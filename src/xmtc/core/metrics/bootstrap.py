@@ -1,11 +1,12 @@
-"""Bootstrap intervals: how much would a score move, had other documents been drawn?
+"""Bootstrap intervals: how much a score would change with another sample of documents.
 
-In comes anything that gives its scores under any weights of its documents; out come 95 % intervals, and paired
-comparisons of several models on the same documents. A resample of documents, drawn with replacement, is nothing but
-weights: how often each was drawn. So no score is computed in two ways. Knows nothing of labels, rankings or metrics.
+Input: an object that returns its scores for any weights of its documents. Output: 95 % intervals, and paired
+comparisons of several models on the same documents. A resample, drawn with replacement, is a vector of weights: how
+often each document was drawn. So every score has one implementation. Independent of labels, rankings and metrics.
 
-Averages over labels are biased under resampling: a resample lacks some documents of the rare labels that they count. So
-an interval is moved by the resamples' bias, their mean less the value; for averages over documents that is nothing.
+Averages over labels are biased under resampling, because a resample lacks some documents of the rare labels they
+include. So each interval is shifted by the resamples' bias, their mean minus the value; for averages over documents,
+the bias is zero.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from xmtc.core.errors import ConfigError, DataError
 from xmtc.core.parallel import blocks
 
 RESAMPLES = 1000
-BUDGET = 4_000_000  # numbers in one working array; bounds the memory, whatever the number of documents or labels
+BUDGET = 4_000_000  # numbers in one working array; bounds the memory for any number of documents or labels
 
 
 class Weighable(Protocol):
@@ -34,7 +35,7 @@ class Weighable(Protocol):
 
     @property
     def documents(self) -> NDArray[np.int64]:
-        """Which documents are scored; models are comparable on the same ones only."""
+        """The documents that are scored; models can be compared only on the same ones."""
 
     def scores(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return (names × resamples) scores for (documents × resamples) weights."""
@@ -42,10 +43,10 @@ class Weighable(Protocol):
 
 @dataclass(frozen=True)
 class Difference:
-    """How one model differs from the first in one score; all in percent or percent points."""
+    """The difference between one model and the first in one score; all in percent or percentage points."""
 
     difference: float
-    relative: float | None  # improvement in percent of the first model's value; None where that value is 0
+    relative: float | None  # improvement in percent of the first model's value; None if that value is 0
     low: float  # 95 % interval of the difference
     high: float
 
@@ -57,18 +58,18 @@ class Difference:
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Displayed):
-    """Several models on the same documents; the first is the one that the others are measured against."""
+    """A comparison of several models on the same documents; the first model is the baseline."""
 
     models: tuple[str, ...]
     n: int  # documents
     values: dict[str, dict[str, float]]  # model → score → value
     differences: dict[str, dict[str, Difference]]  # model (all but the first) → score → difference to the first
     propensity: dict[str, float] | None = None  # A, B, N of PSP@k
-    # model → each model before it, but the first → score → difference; empty unless all pairs were asked for
+    # model → each model before it, except the first → score → difference; empty unless all pairs were requested
     pairs: dict[str, dict[str, dict[str, Difference]]] = field(default_factory=dict)
 
     def all_differences(self) -> Iterator[tuple[str, str, dict[str, Difference]]]:
-        """Yield (model, other, differences of the model to the other): all with the first, then the other pairs."""
+        """Yield (model, other, differences between them): all pairs with the first model, then the other pairs."""
         for model, differences in self.differences.items():
             yield model, self.models[0], differences
         for model, others in self.pairs.items():
@@ -76,12 +77,12 @@ class Comparison(Displayed):
                 yield model, other, differences
 
     def display_line(self) -> str:
-        """Return which models are compared."""
+        """Return the names of the compared models."""
         names = ", ".join(self.models[:SHOWN]) + (", …" if len(self.models) > SHOWN else "")
         return f"{len(self.models)} models on {self.n:,} documents: {names}"
 
     def display_grids(self) -> list[Grid]:
-        """Return each model's scores, those that differ for certain from the first model's marked with + or −."""
+        """Return each model's scores; + or − marks a significant difference from the first model."""
         rows = []
         for name in next(iter(self.values.values())):
             cells = []
@@ -131,7 +132,7 @@ def compare(
 ) -> Comparison:
     """Compare models with the first of them, on the same resamples of the same documents (a paired bootstrap).
 
-    `models` maps each name to what `xmtc.core.metrics.collect` gathered from its ranking. all_pairs: also compare each
+    `models` maps each name to what `xmtc.core.metrics.collect` returned for its ranking. all_pairs: also compare each
     model with those between it and the first.
     """
     if len(models) < 2:
@@ -166,20 +167,20 @@ def compare(
 
 
 def point(model: Weighable) -> dict[str, float]:
-    """Return the scores themselves: every document counts once."""
+    """Return the scores, with every document counted once."""
     scores = model.scores(np.ones((len(model.documents), 1)))[:, 0]
     return dict(zip(model.names, scores.tolist(), strict=True))
 
 
 def intervals(model: Weighable, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, tuple[float, float]]:
-    """Return each score's 95 % interval: the 2.5th and 97.5th percentile of its values on the resamples, less bias."""
+    """Return each score's 95 % interval: the 2.5th and 97.5th percentile of its values on the resamples, minus bias."""
     values = np.array(list(point(model).values()))
     low, high = np.clip(_interval(_resample([model], resamples, seed)[0], values), 0, 100)
     return {name: (float(low[j]), float(high[j])) for j, name in enumerate(model.names)}
 
 
 def draw(n: int, resamples: int, seed: int) -> Iterator[NDArray[np.float64]]:
-    """Yield (n × block) weights until there are `resamples` columns: how often each draw of n took each document."""
+    """Yield (n × block) weights, `resamples` columns in all: how often each draw of n contains each document."""
     random = np.random.default_rng(seed)
     for start, stop in blocks(resamples, max(1, BUDGET // n)):
         weights = np.empty((stop - start, n))
@@ -198,7 +199,7 @@ def _resample(models: Sequence[Weighable], resamples: int, seed: int) -> NDArray
 
 
 def _interval(scores: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (low and high × names) for (names × resamples) scores of these values, which every interval holds."""
+    """Return (low and high × names) for (names × resamples) scores; every interval includes its score in `values`."""
     bias = scores.mean(axis=1) - values
     low, high = np.quantile(scores, [0.025, 0.975], axis=1) - bias
     return np.stack([np.minimum(low, values), np.maximum(high, values)])

@@ -1,4 +1,4 @@
-"""Evaluation: from a ranking and the truth to a `Report`, in percent. Knows no models and no files."""
+"""Evaluation: from a ranking and the true labels to a `Report`, in percent. Independent of models and files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Report(Displayed, Mapping[str, float]):
     """The scores of one ranking; `report["P@1"]` is a percentage."""
 
     metrics: dict[str, float]
-    intervals: dict[str, tuple[float, float]]  # 95 %; empty if none were asked for
+    intervals: dict[str, tuple[float, float]]  # 95 %; empty if none were requested
     n: int  # documents evaluated
     n_labels: int  # labels that could be ranked
     labels_in_bin: dict[str, int]  # few, medium, many, unseen: labels that occur in the truth
@@ -63,11 +63,11 @@ class Report(Displayed, Mapping[str, float]):
         return f"{name}{', '.join(first)} (percent; {self.n:,} documents, {self.n_labels:,} labels, truth {self.truth})"
 
     def bins(self) -> dict[str, Bin]:
-        """Return the bins of labels to show: that of unseen labels only where the ranking found some of them."""
+        """Return the bins of labels to show: the bin of unseen labels only if the ranking found some of them."""
         return ALL_BINS if self.metrics.get(UNSEEN_RECALL, 0) > 0 else BINS
 
     def display_grids(self) -> list[Grid]:
-        """Return all listed scores with their intervals: by depth of the ranking, and by frequency of the labels."""
+        """Return all listed scores with their intervals: by depth of the ranking, and by label frequency."""
         bins = self.bins()
         by_document = [(metric.name, [metric.key(k) for k in KS]) for metric in metrics_of(DocumentMetric, listed=True)]
         by_label = [
@@ -84,11 +84,11 @@ class Report(Displayed, Mapping[str, float]):
         ]
 
     def _rows(self, keys: list[tuple[str, list[str]]]) -> list[tuple[str, ...]]:
-        """A row per metric; scores that were not computed stay empty."""
+        """Return one row per metric; scores that were not computed are empty."""
         return [(name, *map(self.cell, row)) for name, row in keys if any(key in self.metrics for key in row)]
 
     def cell(self, key: str) -> str:
-        """Return a score with its interval as text; empty for a score that was not computed."""
+        """Return a score with its interval as text; empty if the score was not computed."""
         if key not in self.metrics:
             return ""
         low, high = self.intervals.get(key, (None, None))
@@ -112,12 +112,12 @@ def evaluate(
     model: str = "",
     data: str = "",
 ) -> Report:
-    """Score a ranking against the truth.
+    """Score a ranking against the true labels.
 
     After `test = corpus.align(model.labels)`, pass `test.Y`, `test.labels` and `model.manifest.n_documents`: the counts
-    and the number of documents are those of training. Mode "all" keeps labels unseen in training in the truth, and
-    documents without labels, which score 0; "known" drops both. A bin without a label in the truth, or in a resample of
-    it, scores 0; `labels_in_bin` tells it from a bin that failed.
+    and the number of documents are those of training. Mode "all" keeps true labels that are unseen in training, and
+    documents without labels, which score 0; "known" drops both. A bin without true labels, in the corpus or in a
+    resample of it, scores 0; use `labels_in_bin` to tell an empty bin from one with bad results.
     """
     statistics = collect(ranking, truth, labels, n_documents, mode=mode, propensity=propensity, ks=ks)
     return Report(

@@ -1,7 +1,7 @@
-"""What each label contributes to the scores of a ranking, in bins of labels by training documents.
+"""What each label contributes to the scores of a ranking, in bins of labels by number of training documents.
 
-In come the first labels of a ranking, which of them are right, the truth and training counts; out come averages over
-the labels of each bin, for any weights of the documents.
+Input: the first labels of a ranking, which of them are right, the true labels and the training counts. Output: averages
+over the labels of each bin, for any weights of the documents.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from xmtc.core.parallel import blocks
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """How many documents have a label; each array is (labels × resamples), and repeated documents count repeatedly."""
+    """Number of documents per label; each array is (labels × resamples), and repeated documents count repeatedly."""
 
-    right: NDArray[np.float64]  # ranked among the first 5, and true
+    right: NDArray[np.float64]  # ranked among the first 5 and true
     shown: NDArray[np.float64]  # ranked among the first 5
     true: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class LabelStatistics:
-    """Documents of each label of the bins that occurs in the truth, one row per label, bin by bin."""
+    """The documents of each true label of the bins, one row per label, bin by bin."""
 
-    metrics: tuple[LabelMetric, ...]  # what is computed from …
+    metrics: tuple[LabelMetric, ...]  # the metrics to compute from …
     # … (labels × n): documents where the label is …
     right: sp.csr_matrix  # … ranked in the top 5 and true
     shown: sp.csr_matrix  # … ranked in the top 5
@@ -39,9 +39,9 @@ class LabelStatistics:
     in_bin: dict[str, int]  # few, medium, many, unseen: labels that occur in the truth
 
     def scores(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return (bins · metrics × resamples) averages over the labels that the weighted truth still holds.
+        """Return (bins · metrics × resamples) averages over the labels that occur in the weighted true labels.
 
-        With the bin of unseen labels, a last row has their recall over all pairs of a document and such a label.
+        With a bin of unseen labels, the last row is their recall over all pairs of a document and such a label.
         """
         width, n_bins = weights.shape[1], len(self.bounds) - 1
         totals = np.zeros((n_bins, len(self.metrics), width))
@@ -69,9 +69,9 @@ def gather_labels(
     *,
     unseen: bool = True,
 ) -> LabelStatistics:
-    """Gather the documents of each label; `hits` says which labels of `top` are right.
+    """Collect the documents of each label; `hits` marks the labels of `top` that are right.
 
-    unseen: whether labels without training documents are a bin of their own, the last.
+    unseen: whether labels without training documents get their own bin, the last.
     """
     bin_of = find_bins(counts)
     if unseen:

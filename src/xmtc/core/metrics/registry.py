@@ -1,8 +1,8 @@
 """Registry: every metric and every bin of labels, as data.
 
-A metric is one entry of `METRICS`: its name, its title, and a function that gives what each document or each label
-contributes. Keys, scores, intervals, comparisons, tables and reports are made from the entries, so a new metric is a
-new entry here and nothing else. docs/CONVENTIONS.md, "Metrics", has the formulas. Knows no rankings and no models.
+A metric is one entry of `METRICS`: its name, its title, and a function that returns what each document or each label
+contributes. Keys, scores, intervals, comparisons, tables and reports are generated from the entries, so a new metric
+needs only a new entry here. docs/CONVENTIONS.md, "Metrics", has the formulas. Independent of rankings and models.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from xmtc.core.metrics.label_statistics import Counts
 
 KS = (1, 3, 5)  # depths at which documents are scored
-LABEL_DEPTH = 5  # labels of each document that metrics of labels look at
-UNSEEN = "unseen"  # the bin of labels without training documents; only truth "all" has it
-UNSEEN_RECALL = f"R@{LABEL_DEPTH}/{UNSEEN}"  # of all true pairs of a document and an unseen label, those found
+LABEL_DEPTH = 5  # labels per document that label metrics use
+UNSEEN = "unseen"  # the bin of labels without training documents; only in truth mode "all"
+UNSEEN_RECALL = f"R@{LABEL_DEPTH}/{UNSEEN}"  # share of all true pairs of a document and an unseen label that was found
 
 _WORDS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 10: "ten"}
 
 
 @dataclass(frozen=True)
 class Bin:
-    """Labels with about as many training documents."""
+    """A range of labels with similar numbers of training documents."""
 
     name: str
-    first: int  # fewest training documents of its labels
-    last: int | None  # most; None: no limit
+    first: int  # minimum number of training documents of its labels
+    last: int | None  # maximum; None: no limit
 
     @property
     def title(self) -> str:
@@ -60,40 +60,40 @@ ALL_BINS = {**BINS, UNSEEN: Bin(UNSEEN, 0, 0)}
 
 @dataclass(frozen=True, eq=False)
 class Top:
-    """The first k labels of every document beside the truth; each array has an entry per document.
+    """The first k labels of every document next to the true labels; each array has one entry per document.
 
-    A label's weight is its inverse propensity. A discount is 1 / log2(place + 1), with places from 1. "Ideal" is what
-    the best ranking of the document's true labels would have.
+    A label's weight is its inverse propensity. A discount is 1 / log2(place + 1), with places from 1. "Ideal" is the
+    value of the best ranking of the document's true labels.
     """
 
     k: int
     hits: NDArray[np.bool_]  # (documents, k): whether the label at this place is true
-    sizes: NDArray[np.integer]  # true labels of the document
-    right: NDArray[np.integer]  # of the first k labels, those that are true
-    weight: NDArray[np.float64]  # total weight of those
+    sizes: NDArray[np.integer]  # number of true labels of the document
+    right: NDArray[np.integer]  # number of true labels among the first k
+    weight: NDArray[np.float64]  # total weight of these
     ideal_weight: NDArray[np.float64]
-    dcg: NDArray[np.float64]  # total discount of the places that hold a true label
+    dcg: NDArray[np.float64]  # total discount of the places with a true label
     ideal_dcg: NDArray[np.float64]
-    weighted_dcg: NDArray[np.float64]  # the same with each discount times the weight of the label
+    weighted_dcg: NDArray[np.float64]  # the same, with each discount multiplied by the weight of the label
     ideal_weighted_dcg: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Metric:
-    """What every metric has."""
+    """The fields common to all metrics."""
 
     name: str
-    title: str  # what it says, for people; {k}, {words} ("five") and {documents} (of a bin) are filled in
-    listed: bool = field(default=True, kw_only=True)  # whether tables list it; `evaluate` computes it in any case
+    title: str  # its meaning, for people; {k}, {words} ("five") and {documents} (of a bin) are filled in
+    listed: bool = field(default=True, kw_only=True)  # whether tables list it; `evaluate` always computes it
 
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentMetric(Metric):
-    """A metric of documents at depth k: the total of their gains over the total of their bases. Its key is "name@k"."""
+    """A document metric at depth k, with the key "name@k": the sum of gains divided by the sum of bases."""
 
     contribution: Callable[[Top], tuple[NDArray[Any], NDArray[Any] | int]]  # gains, and bases or one base for all
     compared: tuple[int, ...] = KS[-1:]  # depths that comparisons of models list
-    title_at_1: str | None = None  # instead of `title`, where that reads badly for one label
+    title_at_1: str | None = None  # replaces `title` if that reads badly for one label
 
     def key(self, k: int) -> str:
         """Return the key of its value at depth k."""
@@ -107,9 +107,9 @@ class DocumentMetric(Metric):
 
 @dataclass(frozen=True, kw_only=True)
 class LabelMetric(Metric):
-    """A metric of labels: the mean over the labels of a bin that the truth holds. Its key is "name@5/bin"."""
+    """A label metric: the mean over the true labels of a bin. Its key is "name@5/bin"."""
 
-    contribution: Callable[[Counts], NDArray[Any]]  # (labels × resamples), for labels that the truth holds
+    contribution: Callable[[Counts], NDArray[Any]]  # (labels × resamples), for labels that occur in the truth
     compared: bool = True  # whether comparisons of models list it
 
     def key(self, bin_: str) -> str:
@@ -206,7 +206,7 @@ def metrics_of(kind: type[AnyMetric], *, listed: bool = False) -> tuple[AnyMetri
 
 
 def metric_keys(ks: Sequence[int] = KS, *, unseen: bool = True) -> tuple[str, ...]:
-    """Return the key of every score of a report, in the order of reports; unseen: with those of unseen labels."""
+    """Return the key of every score of a report, in report order; unseen: include those of unseen labels."""
     bins = ALL_BINS if unseen else BINS
     by_document = (metric.key(k) for k in ks for metric in metrics_of(DocumentMetric))
     by_label = (metric.key(bin_) for bin_ in bins for metric in metrics_of(LabelMetric))
@@ -214,9 +214,9 @@ def metric_keys(ks: Sequence[int] = KS, *, unseen: bool = True) -> tuple[str, ..
 
 
 def compared_keys(*, unseen: bool = False) -> tuple[str, ...]:
-    """Return the keys that comparisons of models list, those of metrics compared at most depths first.
+    """Return the keys that comparisons of models list; metrics compared at the most depths come first.
 
-    unseen: with those of labels without training documents, for models that can find such labels.
+    unseen: include those of labels without training documents, for models that can find such labels.
     """
     by_depths = sorted(metrics_of(DocumentMetric), key=lambda metric: -len(metric.compared))
     by_document = (metric.key(k) for metric in by_depths for k in metric.compared)
@@ -226,7 +226,7 @@ def compared_keys(*, unseen: bool = False) -> tuple[str, ...]:
 
 
 def title_of(key: str) -> str:
-    """Return what a score says, for people; KeyError for an unknown metric or bin."""
+    """Return the meaning of a score, for people; raise KeyError for an unknown metric or bin."""
     if key == UNSEEN_RECALL:
         return f"of the true labels with no training document, those among the first {_WORDS[LABEL_DEPTH]}"
     name, _, where = key.rpartition("@")
@@ -237,10 +237,10 @@ def title_of(key: str) -> str:
 
 
 def find_bins(counts: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the bin of each training count, as its place in BINS; −1 for labels without training documents."""
+    """Return the bin of each training count, as its index in BINS; −1 for labels without training documents."""
     return np.searchsorted([bin_.first for bin_ in BINS.values()], counts, side="right") - 1
 
 
 def label_bins(labels: LabelSet) -> NDArray[np.int64]:
-    """Return the bin of each entry, as its place in BINS; labels without training documents belong to the first."""
+    """Return the bin of each entry, as its index in BINS; labels without training documents are in the first."""
     return np.maximum(find_bins(labels.counts), 0)

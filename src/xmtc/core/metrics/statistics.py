@@ -1,8 +1,8 @@
-"""Statistics: what each document and label contributes to the scores of a ranking, gathered once.
+"""Statistics: what each document and label contributes to the scores of a ranking, collected once.
 
-In come a ranking, the truth as a sparse (documents × label entries) matrix, and training counts. Every score is then a
-function of the documents' weights: ones give the value, a resample's counts give a bootstrap value. One implementation
-for trainer, command line, rivals and benchmarks. No (documents × labels) array is ever dense.
+Input: a ranking, the truth as a sparse (documents × label entries) matrix, and training counts. Every score is then a
+function of the documents' weights: ones give the value, a resample's counts give a bootstrap value. The trainer, the
+command line, baselines and benchmarks all use this implementation. No (documents × labels) array is ever dense.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Statistics:
     names: tuple[
         str, ...
     ]  # keys of the scores: those of documents, then those of labels, bin by bin; unseen labels last
-    gains: sp.csr_matrix  # (document scores × n): a score is the total of its gains …
-    bases: sp.csr_matrix  # (document scores × n): … over the total of its bases
+    gains: sp.csr_matrix  # (document scores × n): a score is the sum of its gains …
+    bases: sp.csr_matrix  # (document scores × n): … divided by the sum of its bases
     by_label: LabelStatistics | None  # None: only documents are scored
 
     @property
     def labels_in_bin(self) -> dict[str, int]:
-        """Labels of the truth in each bin, and those unseen in training; empty if only documents are scored."""
+        """True labels per bin, including the bin unseen in training; empty if only documents are scored."""
         return {} if self.by_label is None else self.by_label.in_bin
 
     def scores(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -62,14 +62,14 @@ def collect(
     propensity: Propensity = DEFAULT_PROPENSITY,
     ks: Sequence[int] = KS,
 ) -> Statistics:
-    """Gather what `evaluate` scores, for `xmtc.core.metrics.compare`; the parameters are those of `evaluate`."""
+    """Collect what `evaluate` scores, for `xmtc.core.metrics.compare`; the parameters are those of `evaluate`."""
     if mode not in ("all", "known"):
         raise ConfigError(f"truth must be 'all' or 'known'; got {mode!r}")
     if not ks or min(ks) < 1:
         raise ConfigError(f"ks must be numbers above 0; got {tuple(ks)}")
     _check_match(ranking.top(max(*ks, LABEL_DEPTH)), truth, len(labels.counts))
     if mode == "known":
-        ranking = ranking.known(labels.n_labels)  # a suggested concept is no answer to this question
+        ranking = ranking.known(labels.n_labels)  # suggested concepts do not count as answers here
     weights = inverse_propensity(labels.counts, n_documents, propensity)
     kept, documents = _kept(truth, labels.counts, mode)
     return _gather(ranking, kept, documents, labels.counts, weights, ks, unseen=mode == "all")
@@ -82,16 +82,16 @@ def dev_scorer(
     metric: str,
     propensity: Propensity = DEFAULT_PROPENSITY,
 ) -> Callable[[Ranking], float]:
-    """Return a function from a ranking of dev to one metric, in percent; refuse an unknown metric at once.
+    """Return a function from a ranking of dev to one metric, in percent; raise at once if the metric is unknown.
 
     truth: (documents × columns). counts: the training documents of each column, which may be a label or a cluster;
-    pass ones where no such count exists.
+    pass ones if there are no such counts.
     """
     if metric not in metric_keys():
         raise ConfigError(f"train.metric: no metric {metric!r}.{nearest(metric, metric_keys())}")
-    truth, documents = _kept(truth, counts, "all")  # refuses a truth without documents
+    truth, documents = _kept(truth, counts, "all")  # raises if the truth has no documents
     weights = inverse_propensity(counts, n_documents, propensity)
-    of_labels = "/" in metric  # most are not, and need no bins
+    of_labels = "/" in metric  # most metrics are not, and need no bins
 
     def score(ranking: Ranking) -> float:
         gathered = _gather(ranking, truth, documents, counts, weights, KS, of_labels)
@@ -101,7 +101,7 @@ def dev_scorer(
 
 
 def find_right(ranking: Ranking, truth: sp.csr_matrix) -> NDArray[np.bool_]:
-    """Return which places of a ranking hold a true label; padding does not.
+    """Return which places of a ranking hold a true label; False for padding.
 
     truth: (documents × label entries); every stored entry is a true label.
     """
@@ -128,9 +128,9 @@ def _gather(
     of_labels: bool = True,
     unseen: bool = True,
 ) -> Statistics:
-    """Gather the statistics of `documents` of a ranking, whose truth is `truth`; without bins if not `of_labels`.
+    """Collect the statistics of `documents` of a ranking, whose truth is `truth`; without bins if not `of_labels`.
 
-    unseen: whether labels without training documents are a bin of their own.
+    unseen: whether labels without training documents get their own bin.
     """
     width = max(*ks, LABEL_DEPTH)
     ranking = ranking.padded(width)
@@ -161,7 +161,7 @@ def _check_match(ranking: Ranking, truth: sp.csr_matrix, n_entries: int) -> None
 def _kept(
     truth: sp.csr_matrix, counts: NDArray[np.integer], mode: TruthMode
 ) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
-    """Return the truth to score against, sorted and without zeros, and the documents that its rows are."""
+    """Return the truth to score against, sorted and without zeros, and the documents of its rows."""
     kept = sp.csr_matrix(truth, dtype=np.float64, copy=True)
     if mode == "known":
         kept.data[counts[kept.indices] == 0] = 0
@@ -184,7 +184,7 @@ def _document_parts(
     weights: NDArray[np.float64],
     ks: Sequence[int],
 ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """Return gains and bases of the metrics of documents at each k."""
+    """Return gains and bases of the document metrics at each k."""
     n, width = hits.shape
     sizes = np.diff(truth.indptr)
     discount = 1 / np.log2(np.arange(width) + 2)
@@ -192,7 +192,7 @@ def _document_parts(
     ideal_weight = _best_weights(truth, weights, width)
     ideal_hits = np.arange(width) < sizes[:, None]
     discounted = (hits * discount, ideal_hits * discount, weight * discount, ideal_weight * discount)
-    totals = [np.cumsum(part, axis=1) for part in (hits, weight, ideal_weight, *discounted)]  # in the order of Top's
+    totals = [np.cumsum(part, axis=1) for part in (hits, weight, ideal_weight, *discounted)]  # in the order of Top
     gains, bases = list[NDArray](), list[NDArray]()
     for k in ks:
         top = Top(k, hits[:, :k], sizes, *(total[:, k - 1] for total in totals))
@@ -204,7 +204,7 @@ def _document_parts(
 
 
 def _best_weights(truth: sp.csr_matrix, weights: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """Return the largest weights among each document's labels, descending; 0 where it has fewer than `width`."""
+    """Return the largest weights among each document's labels, descending; 0 if it has fewer than `width`."""
     sizes = np.diff(truth.indptr)
     rows = np.repeat(np.arange(truth.shape[0]), sizes)
     order = np.lexsort((-weights[truth.indices], rows))

@@ -1,4 +1,4 @@
-"""Gradient boosting: features and targets → the trees, in LightGBM's text. The only module that imports LightGBM."""
+"""Gradient boosting: from features and targets to trees in LightGBM's text. The only module that imports LightGBM."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from xmtc.core.search_space import Tunable
 
 
 class BoosterConfig(Settings):
-    """How the trees are grown."""
+    """How the trees are trained."""
 
     trees: int = Field(300, ge=1, le=10_000, description="boosted trees")
     leaves: Annotated[int, Tunable(7, 63, log=True)] = Field(31, ge=2, le=1024, description="of a tree, at most")
@@ -25,12 +25,12 @@ class BoosterConfig(Settings):
 
 
 def is_installed() -> bool:
-    """Say whether LightGBM is installed; only teaching needs it."""
+    """Return whether LightGBM is installed; only training needs it."""
     return find_spec("lightgbm") is not None
 
 
 def check_installed(what: str) -> None:
-    """Raise where LightGBM is not installed; `what` needs it."""
+    """Raise if LightGBM is not installed; `what` is the feature that needs it."""
     if not is_installed():
         raise ConfigError(f"{what} needs LightGBM to learn; install it with: pip install 'xmtc[stack]'")
 
@@ -43,7 +43,7 @@ def grow_trees(
     config: BoosterConfig,
     seed: int,
 ) -> str:
-    """Learn which pairs are right; the same arguments give the same text, whatever the number of threads."""
+    """Learn which pairs are right; the same arguments give the same text for any number of threads."""
     import lightgbm
 
     settings: dict[str, Any] = {
@@ -53,12 +53,12 @@ def grow_trees(
         "min_data_in_leaf": config.least,
         "seed": seed % 2**31,
         "deterministic": True,
-        "force_col_wise": True,  # each feature's histogram is summed by one thread, in the order of the pairs
+        "force_col_wise": True,  # one thread sums each feature's histogram, in the order of the pairs
         "num_threads": n_threads(),
         "verbosity": -1,
     }
     data = lightgbm.Dataset(features, right.astype(np.float32), weight=weights, feature_name=names, params=settings)
     booster = lightgbm.train(settings, data, num_boost_round=config.trees)
     text: str = booster.model_to_string()
-    # what follows the trees names the number of threads, and nothing needs it
+    # the text after the trees contains the number of threads and is not needed
     return text.partition("\nend of trees")[0] + "\nend of trees\n"

@@ -1,8 +1,7 @@
-"""Boosted trees: LightGBM's text format → arrays, and what they say of feature rows.
+"""Boosted trees: parse LightGBM's text format into arrays, and evaluate them on feature rows.
 
-The text comes from a model folder: every number is checked before it is used, so that a text that is not LightGBM's is
-refused and none can read outside the arrays. Ranking needs LightGBM itself neither installed nor loaded. Knows no
-labels.
+The text comes from a model folder: every number is checked before it is used, so that an invalid text raises an error
+and cannot cause reads outside the arrays. Ranking needs LightGBM neither installed nor loaded. Independent of labels.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from numpy.typing import NDArray
 from xmtc.core.errors import ModelError
 from xmtc.core.parallel import blocks, run
 
-_ROWS = 4096  # feature rows scored by a task
-_LARGEST = 1 << 26  # characters of a text that is read
+_ROWS = 4096  # feature rows scored per task
+_LARGEST = 1 << 26  # maximum characters of a text
 _DEFAULT_LEFT, _NAN = 2, 8  # bits of decision_type: where NaN goes, and whether training saw any
 
 
 class Paths(NamedTuple):
-    """What leads a row to a leaf."""
+    """The arrays that lead a row to a leaf."""
 
     first_node: NDArray[np.int64]  # (trees + 1,)
     first_leaf: NDArray[np.int64]  # (trees + 1,)
@@ -35,24 +34,24 @@ class Paths(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """Binary trees, one after the other; child c ≥ 0 is a node of the same tree, c < 0 its leaf −1 − c."""
+    """Binary trees, one after the other; child c ≥ 0 is a node of the same tree, c < 0 is its leaf −1 − c."""
 
     n_features: int
     paths: Paths
-    inside: NDArray[np.float64]  # (nodes,): what the tree would say of all rows that reach the node
+    inside: NDArray[np.float64]  # (nodes,): the tree's value for all rows that reach the node
     gain: NDArray[np.float64]  # (nodes,): how much the split lowered the loss in training
     leaf: NDArray[np.float64]  # (leaves,)
 
     @classmethod
     def parse(cls, text: str, names: list[str]) -> Trees:
-        """Read LightGBM's text of a booster over features with these names."""
+        """Parse LightGBM's text of a booster over features with these names."""
         try:
             return _parse(text, names)
         except (ValueError, KeyError, IndexError, OverflowError) as error:
             raise ModelError(f"the trees of this model are not what LightGBM wrote ({error}); teach it again") from None
 
     def gains(self) -> NDArray[np.float64]:
-        """Return how much all splits by each feature lowered the loss in training."""
+        """Return how much the splits by each feature lowered the loss in training, in total."""
         return np.bincount(self.paths.feature, self.gain, self.n_features).astype(np.float64)
 
     def score(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -65,9 +64,9 @@ class Trees:
         return np.concatenate([np.zeros(0), *run(score, parts)])
 
     def share_out(self, row: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Return what each feature adds to a row's score (Saabas 2014): the steps of the value on the row's paths.
+        """Return each feature's contribution to a row's score (Saabas 2014): the value's changes on the row's paths.
 
-        They sum up to the score minus the sum of the trees' root values.
+        They sum to the score minus the sum of the trees' root values.
         """
         return np.asarray(_share_out(row, self.n_features, self.paths, self.leaf, self.inside))
 
@@ -101,14 +100,14 @@ def _parse(text: str, names: list[str]) -> Trees:
 
 
 def _parse_tree(facts: dict[str, str], n_features: int, parts: dict[str, list[NDArray]]) -> None:
-    """Check one tree and add its arrays to the parts."""
+    """Check one tree and append its arrays to the parts."""
     n_leaves = int(facts["num_leaves"])
     if n_leaves < 1 or facts["num_cat"] != "0" or facts.get("is_linear", "0") != "0":
         raise ValueError("a tree of another family")
 
     def numbers(key: str, n: int) -> NDArray[np.float64]:
         found = np.array(facts[key].split() if n else [], dtype=np.float64)
-        # a threshold may be infinite: it then parts NaN from all numbers
+        # a threshold may be infinite: it then separates NaN from all numbers
         if len(found) != n or np.isnan(found).any() or (key != "threshold" and np.isinf(found).any()):
             raise ValueError(f"{key} has {len(found)} numbers instead of {n}, or one that is not a number")
         return found
@@ -118,7 +117,7 @@ def _parse_tree(facts: dict[str, str], n_features: int, parts: dict[str, list[ND
     decision = numbers("decision_type", n).astype(np.int64)
     if ((feature < 0) | (feature >= n_features)).any() or (decision & ~(_DEFAULT_LEFT | _NAN)).any():
         raise ValueError("a split of another family")
-    # LightGBM numbers a node's children higher than the node: so no walk ends nowhere
+    # LightGBM numbers a node's children higher than the node, so every walk ends
     children = np.sort(np.concatenate([left, right]))
     if not np.array_equal(children, [*range(-n_leaves, 0), *range(1, n)]) and n:
         raise ValueError("nodes and leaves do not make a tree")
@@ -127,7 +126,7 @@ def _parse_tree(facts: dict[str, str], n_features: int, parts: dict[str, list[ND
     parts["feature"].append(feature)
     threshold = numbers("threshold", n)
     parts["threshold"].append(threshold)
-    # LightGBM takes NaN as 0 where it saw none in training
+    # LightGBM treats NaN as 0 if it saw none in training
     parts["nan"].append(np.where(decision & _NAN, decision & _DEFAULT_LEFT, threshold >= 0))
     parts["left"].append(left)
     parts["right"].append(right)
@@ -137,13 +136,13 @@ def _parse_tree(facts: dict[str, str], n_features: int, parts: dict[str, list[ND
 
 
 def _fields(text: str) -> dict[str, str]:
-    """The key=value lines of a part of the text."""
+    """Return the key=value lines of a part of the text."""
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
 @njit(cache=True, nogil=True)
 def _step(value: np.float32, at: int, paths: Paths) -> int:
-    """The child of a node that a row with this value goes to; without branches, which processors guess wrong."""
+    """Return the child of a node for this value; without branches, which processors would mispredict."""
     left = (np.float64(value) <= paths.threshold[at]) | (np.isnan(value) & paths.nan_left[at])
     return paths.children[at, np.int64(left)]  # type: ignore[no-any-return]
 

@@ -1,6 +1,6 @@
-"""Clustering: label vectors → a balanced tree or partition of labels.
+"""Clustering: from label vectors to a balanced tree or partition of labels.
 
-What needs compiled kernels is loaded on first use; `MeansConfig` and `Weighting` need none.
+Code with compiled kernels is loaded on first use; `MeansConfig` and `Weighting` need none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Settings that every clustering of labels has, apart from its kernels: a method may have them and never cluster."""
+"""Settings common to all clusterings of labels. Separate from the kernels, because a method may never cluster."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pydantic import Field
 
 from xmtc.core.config import Settings
 
-Weighting = Literal["plain", "sqrt"]  # of documents in label vectors: see `xmtc.features.label_vectors.pifa`
+Weighting = Literal["plain", "sqrt"]  # of documents in label vectors; see `xmtc.features.label_vectors.pifa`
 
 
 class MeansConfig(Settings):
-    """How balanced k-means runs."""
+    """Settings of balanced k-means."""
 
     max_iterations: int = Field(20, ge=1, description="iterations of k-means, at most")
     tolerance: float | None = Field(

@@ -1,7 +1,7 @@
 """Balanced K-means for any K: capacity-limited assignment, largest margin first (docs/CONVENTIONS.md, "Clustering").
 
-Rows and a number of clusters enter; each row's cluster leaves. Holds rows × K products and columns × K sums, so it is
-for moderate K. Knows no settings.
+Input: rows and a number of clusters. Output: each row's cluster. Holds rows × K products and columns × K sums, so use
+it for moderate K. Independent of settings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from xmtc.features.clustering.two_means import (
 
 
 def assign_clusters(rows: Rows, n_columns: int, n_clusters: int, seed: int, rule: Rule) -> NDArray[np.int32]:
-    """Return each row's cluster; the first centres are random rows, not zero if there are enough others."""
+    """Return each row's cluster; the first centres are random rows, non-zero if there are enough of them."""
     n = len(rows.filled)
     filled = np.flatnonzero(rows.filled)
     candidates = filled if len(filled) >= n_clusters else np.arange(n)
@@ -59,10 +59,10 @@ def _dot(rows: Rows, first: int, last: int, sums: Floats, dots: Floats) -> None:
 
 @njit(nogil=True, cache=True)
 def _fill(dots: Floats, sides: Ints, spherical: bool, chosen: Ints) -> float:
-    """Choose for each row the nearest cluster that has room, rows with the largest margin first.
+    """Choose for each row the nearest cluster with room, rows with the largest margin first.
 
     The margin is that of the nearest cluster over the next one. n mod K clusters take ⌈n/K⌉ rows, the others ⌊n/K⌋,
-    so that none stays empty. Ties go to the earlier row and the earlier cluster. Returns the rows' mean product with
+    so that none is empty. Ties go to the earlier row and the earlier cluster. Returns the rows' mean product with
     their centres.
     """
     n, n_clusters = len(dots), dots.shape[1]
@@ -75,7 +75,7 @@ def _fill(dots: Floats, sides: Ints, spherical: bool, chosen: Ints) -> float:
     for cluster in range(n_clusters):
         if squares[cluster] > 0:
             scales[cluster] = 1 / (np.sqrt(squares[cluster]) if spherical else sizes[cluster])
-            if not spherical:  # x·c − |c|²/2 ranks centres as −|x − c|² does
+            if not spherical:  # x·c − |c|²/2 orders centres as −|x − c|² does
                 shifts[cluster] = squares[cluster] * scales[cluster] ** 2 / 2
     near = dots * scales - shifts
     margins = np.empty(n)
@@ -88,7 +88,7 @@ def _fill(dots: Floats, sides: Ints, spherical: bool, chosen: Ints) -> float:
                 second = near[i, cluster]
         margins[i] = best - second
     taken = np.zeros(n_clusters, np.int64)
-    least, larger = n // n_clusters, n % n_clusters  # `larger` clusters may still take one row more than `least`
+    least, larger = n // n_clusters, n % n_clusters  # `larger` clusters may take one row more than `least`
     likeness = 0.0
     for i in np.argsort(-margins, kind="mergesort"):
         nearest = -1
@@ -105,7 +105,7 @@ def _fill(dots: Floats, sides: Ints, spherical: bool, chosen: Ints) -> float:
 
 @njit(nogil=True, cache=True)
 def _move(rows: Rows, sides: Ints, chosen: Ints, sums: Floats, first: int, last: int) -> None:
-    """Bring columns first … last − 1 of the clusters' sums from `sides` to `chosen`."""
+    """Update columns first … last − 1 of the clusters' sums from `sides` to `chosen`."""
     for i in range(len(sides)):
         if sides[i] != chosen[i]:
             values, columns = entries_within(rows, i, first, last)

@@ -1,8 +1,8 @@
-"""Sizes of binary splits, and of the levels above the clusters that they make, before any vector is read.
+"""Plan the sizes of binary splits, and of the levels above the resulting clusters, before any vector is read.
 
-Where balanced splits divide depends on numbers alone. A split (start, cut, stop) divides the members at places start …
+The cuts of balanced splits depend only on sizes. A split (start, cut, stop) divides the members at positions start …
 stop − 1 of an order into those before the cut and those after. Splits are listed parents before children and left
-before right. Knows no vectors.
+before right. Independent of vectors.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Splits = NDArray[np.int64]  # (splits, 3): start, cut, stop
 
 
 def plan_halves(n: int, size: int) -> Splits:
-    """Halve, ⌊n/2⌋ to the left, while more than `size` members are together; what is small enough stays as it is."""
+    """Plan halving splits, ⌊n/2⌋ to the left, while a part has more than `size` members."""
     splits, waiting = [], [(0, n)]
     while waiting:
         start, stop = waiting.pop()
@@ -26,9 +26,9 @@ def plan_halves(n: int, size: int) -> Splits:
 
 
 def plan_clusters(n: int, n_clusters: int) -> Splits:
-    """Split into `n_clusters` of ⌊n/K⌋ or ⌈n/K⌉ members: each split shares out clusters evenly and members likewise.
+    """Plan splits into `n_clusters` of ⌊n/K⌋ or ⌈n/K⌉ members; each split divides clusters and members evenly.
 
-    Where K is a power of two, every split is in halves.
+    If K is a power of two, every split is in halves.
     """
     return plan_tree(n, n_clusters, n_clusters)[0]
 
@@ -36,15 +36,15 @@ def plan_clusters(n: int, n_clusters: int) -> Splits:
 def plan_tree(n: int, n_clusters: int, branching: int) -> tuple[Splits, list[NDArray[np.int32]]]:
     """Plan a tree over `n_clusters` clusters, all at the same depth, whose nodes have at most `branching` children.
 
-    Returns the splits and, for each level, the parents of its nodes; the last level's nodes are the clusters. There
-    are as few levels as `branching` allows, and nodes of all levels have about equally many children.
+    Returns the splits and, for each level, the parents of its nodes; the nodes of the last level are the clusters. The
+    number of levels is the smallest that `branching` allows, and nodes of all levels have about equally many children.
     """
     n_levels = 1
     while branching**n_levels < n_clusters:
         n_levels += 1
     splits: list[tuple[int, int, int]] = []
     parents: list[list[int]] = [[] for _ in range(n_levels)]
-    # a range of members, its clusters, how many nodes of a level it makes, the level, and the parent of those nodes
+    # a range of members, its clusters, its number of nodes on a level, the level, and the parent of those nodes
     waiting = [(0, n, n_clusters, _root(n_clusters, n_levels), 0, 0)]
     while waiting:
         start, stop, clusters, width, level, parent = waiting.pop()
@@ -63,12 +63,12 @@ def plan_tree(n: int, n_clusters: int, branching: int) -> tuple[Splits, list[NDA
 
 
 def cluster_bounds(n: int, splits: Splits) -> NDArray[np.int64]:
-    """Return where the clusters that splits make begin in the order, and last its end: (clusters + 1,)."""
+    """Return the positions in the order where clusters begin, followed by the end: (clusters + 1,)."""
     return np.unique(np.concatenate([[0, n], splits[:, 1]])).astype(np.int64)
 
 
 def _root(n: int, degree: int) -> int:
-    """Return the smallest whole number whose power of `degree` reaches n."""
+    """Return the smallest integer whose power of `degree` is at least n."""
     root = max(1, int(n ** (1 / degree)) - 1)
     while root**degree < n:
         root += 1

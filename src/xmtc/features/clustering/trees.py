@@ -1,8 +1,8 @@
-"""Clusters of labels, of equal size: balanced k-means and the label trees made of it.
+"""Balanced clusters of labels: balanced k-means and label trees built from it.
 
-Label vectors (sparse or dense, rows of length 1 or 0) and a seed enter; a `Partition` or a `LabelTree` leaves. The
+Input: label vectors (sparse or dense, rows of length 1 or 0) and a seed. Output: a `Partition` or a `LabelTree`. The
 same vectors and seed give the same bytes on any number of threads; other seeds give the other trees of an ensemble.
-Knows neither documents nor where the vectors come from.
+Independent of documents and of the source of the vectors.
 
 Rounds of 2-means end when no label changes sides or after `max_iterations`; with `tolerance` also when the labels' mean
 product with their centres rises by less. Rules and sources: docs/CONVENTIONS.md, "Clustering".
@@ -24,7 +24,7 @@ from xmtc.features.clustering.two_means import Rule, Share, make_splits, rows_of
 
 Vectors = sp.csr_matrix | NDArray
 
-_KWAY_LIMIT = 2**25  # numbers in each array of K-means with all centres at once: 256 MB
+_KWAY_LIMIT = 2**25  # maximum numbers in each array of K-means with all centres at once: 256 MB
 
 
 class ClusterConfig(MeansConfig):
@@ -44,12 +44,12 @@ MEANS = MeansConfig()
 def label_tree(vectors: Vectors, config: ClusterConfig, seed: int, share: Share | None = None) -> LabelTree:
     """Return a tree over L labels: K = ⌈L/size⌉ clusters, and above them as few levels as `branching` allows.
 
-    Clusters have ⌊L/K⌋ or ⌈L/K⌉ labels, as many as `size` permits; halving to the end would leave them half empty
-    where L/size is just above a power of two. So the binary splits share out labels in the ratio of the clusters on
-    either side: in halves where K is a power of two. The levels above join neighbours of the same splits, as PECOS
+    Clusters have ⌊L/K⌋ or ⌈L/K⌉ labels, as many as `size` permits; halving all the way would leave them half empty
+    if L/size is just above a power of two. So the binary splits divide labels in the ratio of the clusters on
+    either side: in halves if K is a power of two. The levels above join neighbours of the same splits, as PECOS
     does, and nodes have about equally many children. With L ≤ `size` the tree is flat.
 
-    share: makes the splits below the top ones elsewhere, by `split_part`.
+    share: runs the splits below the top ones elsewhere, by `split_part`.
     """
     n_labels = _check(vectors).shape[0]
     if n_labels <= config.size:
@@ -59,14 +59,17 @@ def label_tree(vectors: Vectors, config: ClusterConfig, seed: int, share: Share 
 
 
 def split_part(vectors: Vectors, order: NDArray[np.int32], splits: Splits, seed: int, means: MeansConfig) -> None:
-    """Make some splits of `label_tree` that are no others' parents: reorder `order`, the labels of the whole tree."""
+    """Run some splits of `label_tree` by reordering `order`, the labels of the whole tree.
+
+    None of the splits may be the parent of a split outside the list.
+    """
     split_subtree(rows_of(vectors), order, splits, seed, vectors.shape[1], _rule(means))
 
 
 def split_to_size(vectors: Vectors, size: int, seed: int, means: MeansConfig = MEANS) -> Partition:
-    """Halve clusters by 2-means while they have more than `size` labels; small enough ones stay.
+    """Halve clusters by 2-means while they have more than `size` labels.
 
-    Left sides take ⌊n/2⌋. Clusters have at most `size` labels, and at least half that unless there are fewer in all.
+    Left sides get ⌊n/2⌋. Clusters have at most `size` labels, and at least half that unless there are fewer in all.
     """
     if size < 1:
         raise ConfigError(f"a cluster's size must be at least 1; got {size}")
@@ -76,9 +79,9 @@ def split_to_size(vectors: Vectors, size: int, seed: int, means: MeansConfig = M
 def balanced_kmeans(vectors: Vectors, n_clusters: int, seed: int, means: MeansConfig = MEANS) -> Partition:
     """Return `n_clusters` clusters of ⌊n/K⌋ or ⌈n/K⌉ labels.
 
-    Powers of two are made by recursive 2-means. Other numbers by K-means that, in each round, gives labels to the
-    nearest centre with room, largest margin first; or, where K centres at once would take too much memory, by 2-means
-    that splits in the ratio of the clusters on either side.
+    If K is a power of two, they are made by recursive 2-means. Otherwise K-means assigns, in each round, labels to the
+    nearest centre with room, largest margin first; if K centres at once would take too much memory, 2-means splits in
+    the ratio of the clusters on either side.
     """
     n, n_columns = _check(vectors).shape
     if not 1 <= n_clusters <= n:
@@ -90,7 +93,7 @@ def balanced_kmeans(vectors: Vectors, n_clusters: int, seed: int, means: MeansCo
 
 
 def _split(vectors: Vectors, splits: Splits, seed: int, means: MeansConfig, share: Share | None = None) -> Partition:
-    """Make splits of all labels; clusters are numbered from left to right."""
+    """Run splits of all labels; clusters are numbered from left to right."""
     n, n_columns = vectors.shape
     order = np.arange(n, dtype=np.int32)
     make_splits(rows_of(vectors), n_columns, order, splits, seed, _rule(means), share)

@@ -1,15 +1,15 @@
-"""Balanced 2-means over sparse and dense rows alike, on all threads.
+"""Balanced 2-means over sparse or dense rows, on all threads.
 
-Rows and splits enter; members leave in the order of their clusters. Wide nodes are split block by block, narrow ones
-subtree by subtree; neither this nor the number of threads changes a byte. Knows no settings and no trees.
+Input: rows and splits. Output: members in the order of their clusters. Large nodes are split block by block, small ones
+subtree by subtree; neither this nor the number of threads changes a byte. Independent of settings and trees.
 
 A node's state is `sides` (0 left, 1 right, −1 neither yet) and `sums` (2 × columns): the sum of all members that have
 a side, and of those on the right. A round has three steps: `_dot` multiplies members with the sums, `_halve` chooses
 sides by score, `_move` updates the sums by those that changed sides. The left sum is the difference, so that after the
-first rounds only the right sum changes and is read. No step walks all columns, which keeps small nodes of wide rows
-cheap: a sum's squared length is the total of its own members' products with it. Sums are float64, added up in the
-order of members and never reassociated: steps in blocks (`_dot` by members, `_move` by columns) give the same bytes as
-whole steps.
+first rounds only the right sum changes and is read. No step visits all columns, which keeps small nodes of wide rows
+cheap: a sum's squared length is the total of its own members' products with it. Sums are float64, added in the order of
+members and never reassociated: steps in blocks (`_dot` by members, `_move` by columns) give the same bytes as whole
+steps.
 """
 
 from __future__ import annotations
@@ -29,14 +29,17 @@ from xmtc.features.select import nth_smallest
 Ints = NDArray[np.integer]
 Floats = NDArray[np.floating]
 
-_WIDE_ENTRIES = 4_000_000  # nodes with more entries than this, and than a 64th of all, are split in blocks
-_BLOCK_ENTRIES = 200_000  # entries of a block of members, about
+_WIDE_ENTRIES = 4_000_000  # nodes with more entries than this, and more than 1/64 of all, are split in blocks
+_BLOCK_ENTRIES = 200_000  # approximate entries of a block of members
 _COLUMN_BLOCKS = 16
 
 
 class Rows(NamedTuple):
-    """The vectors: entry j of row i is `values[starts[i] + j]` at column `columns[column_starts[i] + j]`, columns
-    ascending. A dense matrix is the same with one list of columns that all rows share."""
+    """The vectors, as rows of entries.
+
+    Entry j of row i is `values[starts[i] + j]` at column `columns[column_starts[i] + j]`, columns ascending. A dense
+    matrix is stored the same way, with one list of columns that all rows share.
+    """
 
     values: NDArray[np.float32]
     starts: NDArray[np.int64]  # (rows + 1,)
@@ -46,19 +49,19 @@ class Rows(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """When rounds end (at unchanged sides anyway), and what a cluster's centre is."""
+    """When rounds end (always when no side changes), and how a cluster's centre is defined."""
 
     max_iterations: int
-    tolerance: float  # the least rise of the members' mean product with their centres that is worth a round
+    tolerance: float  # minimum rise of the members' mean product with their centres to continue
     spherical: bool  # centres are normalised sums, else means
 
 
-# reorders `order`, as `split_subtree` does for each of these lists of splits; no two of them have a member in common
+# reorders `order`, as `split_subtree` does for each of these lists of splits; no two lists have a member in common
 Share = Callable[[Ints, list[Splits]], None]
 
 
 def rows_of(vectors: sp.csr_matrix | NDArray) -> Rows:
-    """Return the vectors as rows; copies only what has another type or order."""
+    """Return the vectors as rows; copy only if the type or order differs."""
     if sp.issparse(vectors):
         matrix = sp.csr_matrix(vectors)
         if not matrix.has_sorted_indices:
@@ -78,11 +81,11 @@ def make_splits(
 ) -> None:
     """Reorder `order`, the rows to split, so that the left members of each split precede its cut.
 
-    Two random members are a split's first centres. Each round scores member x by x·(c_right − c_left) and sends those
-    with the smallest scores left, as many as the split says; a row of zeros scores 0, between the two. Members of a
-    side keep the order in which they came, and ties go by it.
+    Two random members are a split's first centres. Each round scores member x by x·(c_right − c_left) and moves those
+    with the smallest scores left, as many as the split specifies; a row of zeros scores 0, between the two. Members of
+    a side keep their previous order, which also breaks ties.
 
-    share: makes the splits of subtrees elsewhere; see `Share`.
+    share: runs the splits of subtrees elsewhere; see `Share`.
     """
     entries = int(np.diff(rows.starts)[order].sum())
     wide = max(_WIDE_ENTRIES, entries // 64) / max(1, entries) * len(order)
@@ -93,11 +96,11 @@ def make_splits(
         if stop - start > wide:
             _split_wide(rows, n_columns, order, (start, cut, stop), seed, rule)
             i += 1
-        elif 2 * (stop - start) > len(order):  # alone, so that its two sides are tasks of their own
+        elif 2 * (stop - start) > len(order):  # alone, so that its two sides become separate tasks
             split_subtree(rows, order, splits[i : i + 1], seed, n_columns, rule)
             i += 1
         else:
-            # starts never fall along the list, so the subtree ends at the first split that starts behind it
+            # starts are ascending, so the subtree ends at the first split that starts after it
             end = int(np.searchsorted(splits[:, 0], stop))
             subtrees.append(splits[i:end])
             i = end
@@ -135,10 +138,10 @@ def _split_wide(rows: Rows, n_columns: int, order: Ints, split: tuple[int, int, 
 def settle(
     seeds: Ints, choose: Callable[[int, Ints, Ints], float], move: Callable[[Ints, Ints], None], rule: Rule
 ) -> Ints:
-    """Run rounds to the end and return each member's cluster; `seeds` has those of the first centres, else −1.
+    """Run rounds until the end and return each member's cluster; `seeds` has those of the first centres, else −1.
 
     `choose(turn, sides, chosen)` writes the new clusters into `chosen` and returns the mean product of members with
-    their centres; `move(sides, chosen)` brings the centres from one to the other.
+    their centres; `move(sides, chosen)` updates the centres from one to the other.
     """
     chosen = seeds
     move(np.full_like(seeds, -1), chosen)
@@ -154,7 +157,7 @@ def settle(
 
 
 def member_blocks(rows: Rows, members: Ints) -> list[tuple[int, int]]:
-    """Split members into blocks of about equally many entries."""
+    """Split members into blocks with about equally many entries."""
     entries = int(np.diff(rows.starts)[members].sum())
     return blocks(len(members), max(1, _BLOCK_ENTRIES * len(members) // max(1, entries)))
 
@@ -166,9 +169,9 @@ def column_blocks(n_columns: int) -> list[tuple[int, int]]:
 
 @njit(nogil=True, cache=True)
 def split_subtree(rows: Rows, order: Ints, splits: Splits, seed: int, n_columns: int, rule: Rule) -> None:
-    """Make the splits of a subtree, parents first.
+    """Run the splits of a subtree, parents first.
 
-    After it, `order[start:cut]` are the members of each split's left side and `order[cut:stop]` those of its right.
+    Afterwards, `order[start:cut]` are the members of each split's left side and `order[cut:stop]` those of its right.
     """
     sums = np.zeros((2, n_columns), np.float64)
     for start, cut, stop in splits:
@@ -181,7 +184,7 @@ def split_subtree(rows: Rows, order: Ints, splits: Splits, seed: int, n_columns:
         for turn in range(rule.max_iterations):
             for i in range(len(sides)):  # numba takes seconds to compile the checks of an assignment to a slice
                 sides[i] = chosen[i]
-            if turn < 2:  # the seeds alone, then all: after that the sum of all stays
+            if turn < 2:  # first the seeds alone, then all: after that the sum of all is constant
                 _dot(rows, members, sums[0], with_all)
             _dot(rows, members, sums[1], with_right)
             likeness = _halve(with_all, with_right, sides, cut - start, rule.spherical, chosen)
@@ -196,9 +199,9 @@ def split_subtree(rows: Rows, order: Ints, splits: Splits, seed: int, n_columns:
 
 @njit(nogil=True, cache=True)
 def seed_pair(rows: Rows, members: Ints, seed: int, start: int, sides: Ints) -> None:
-    """Put one random member on side 0, another on side 1, the rest on none; zero rows only where they must be.
+    """Put one random member on side 0, another on side 1, the rest on none; zero rows only if unavoidable.
 
-    The choice depends on the seed and on the node's place and size alone, so nodes may be split in any order.
+    The choice depends only on the seed and on the node's position and size, so nodes may be split in any order.
     """
     candidates = np.flatnonzero(rows.filled[members])
     if len(candidates) < 2:
@@ -236,7 +239,7 @@ def _dot(rows: Rows, members: Ints, vector: Floats, dots: Floats) -> None:
 def _halve(with_all: Floats, with_right: Floats, sides: Ints, n_left: int, spherical: bool, chosen: Ints) -> float:
     """Choose the `n_left` members with the smallest x·(c_right − c_left) for the left, the others for the right.
 
-    Of members with equal scores the earlier go left. `with_all` and `with_right` are the members' products with the
+    Among members with equal scores, the earlier go left. `with_all` and `with_right` are the members' products with the
     two sums. Returns the mean product of members with the centre of their new side.
     """
     n = len(sides)
@@ -245,7 +248,7 @@ def _halve(with_all: Floats, with_right: Floats, sides: Ints, n_left: int, spher
     right_scale = _scale(with_right, sides, 1, spherical)
     scores = with_right * right_scale - with_left * left_scale
     highest = nth_smallest(scores, n_left - 1)
-    ties = n_left - np.sum(scores < highest)  # how many of those with just this score go left
+    ties = n_left - np.sum(scores < highest)  # how many members with exactly this score go left
     likeness = 0.0
     for i in range(n):
         chosen[i] = scores[i] > highest or (scores[i] == highest and ties <= 0)
@@ -256,7 +259,7 @@ def _halve(with_all: Floats, with_right: Floats, sides: Ints, n_left: int, spher
 
 @njit(nogil=True, cache=True)
 def _scale(products: Floats, sides: Ints, side: int, spherical: bool) -> float:
-    """Return what a side's sum is multiplied by to give its centre; 0 for the sum of zero rows."""
+    """Return the factor from a side's sum to its centre; 0 for the sum of zero rows."""
     square = 0.0
     size = 0
     for i in range(len(sides)):
@@ -270,7 +273,7 @@ def _scale(products: Floats, sides: Ints, side: int, spherical: bool) -> float:
 
 @njit(nogil=True, cache=True)
 def _move(rows: Rows, members: Ints, sides: Ints, chosen: Ints, sums: Floats, first: int, last: int) -> bool:
-    """Bring columns first … last − 1 of both sums from `sides` to `chosen`; return whether any member changed."""
+    """Update columns first … last − 1 of both sums from `sides` to `chosen`; return whether any member changed."""
     changed = False
     for i in range(len(members)):
         if sides[i] == chosen[i]:
@@ -309,7 +312,7 @@ def entries_within(rows: Rows, row: int, first: int, last: int) -> tuple[Floats,
 
 @njit(nogil=True, cache=True)
 def _part(members: Ints, sides: Ints) -> None:
-    """Put the members of side 0 before those of side 1, in place, each side in its old order."""
+    """Move the members of side 0 before those of side 1, in place; each side keeps its order."""
     right = members[sides == 1]
     left = members[sides == 0]
     for i in range(len(left)):

@@ -1,4 +1,4 @@
-"""Neighbours: the documents of a pool that are nearest to a text, exactly or by an index."""
+"""Neighbours: the documents of a pool that are nearest to a text, found exactly or by an index."""
 
 from xmtc.features.neighbours.documents import restore_documents, store_documents
 from xmtc.features.neighbours.store import (

@@ -1,4 +1,4 @@
-"""The documents of a pool as a model folder holds them: their ids, and which labels each has."""
+"""The documents of a pool as stored in a model folder: their ids and labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def store_documents(ids: Texts, Y: sp.csr_matrix) -> dict[str, NDArray[Any]]:
 
 
 def restore_documents(arrays: Mapping[str, NDArray[Any]], n: int, n_labels: int) -> tuple[Texts, sp.csr_matrix]:
-    """Return the ids and labels of n documents from what `store_documents` gave; raise unless they fit together."""
+    """Return the ids and labels of n documents from `store_documents` output; raise unless they fit together."""
     given = check_array(arrays, "labels", "int32", within=(0, n_labels - 1))
     offsets = check_array(arrays, "label_offsets", "int64", length=n + 1, rises_to=len(given))
     Y = sp.csr_matrix((np.ones(len(given), np.float32), given, offsets), shape=(n, n_labels))

@@ -1,10 +1,10 @@
 """Exact search: documents prepared as a pool, dense or sparse, and searched in blocks on all threads.
 
-Vectors of length one enter; `improve` replaces the best documents found so far by better ones of the pool. Both kinds
-of vectors go the same way. Something fast bounds the similarity of a query to every document of a block from above;
-whatever could still be among the k best is then computed in double precision, feature by feature, and rounded to
-float32. So what is found depends neither on the blocks nor on the order in which a BLAS adds. Knows no cache, no
-progress and no index.
+Input: vectors of length one. `improve` replaces the best documents found so far by better ones of the pool. Both kinds
+of vectors are searched in the same way. A fast computation bounds the similarity of a query to every document of a
+block from above; for documents that could still be among the k best, it is then computed in double precision, feature
+by feature, and rounded to float32. So the result depends neither on the blocks nor on the order in which a BLAS adds.
+Independent of cache, progress and index.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from xmtc.core.parallel import blocks, read_only, run
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float32]
 
-_DENSE_QUERIES, _DENSE_DOCUMENTS = 512, 4096  # of one product of matrices
-_SPARSE_QUERIES = 64  # of a task
-_SPARSE_DOCUMENTS = 1 << 16  # of a block of lists: their numbers fit two bytes, their sums the processor's cache
-_RARE = 0.2  # share of the documents that may hold a feature which is added up from lists
-_CHUNK = 64  # bounds looked at together
+_DENSE_QUERIES, _DENSE_DOCUMENTS = 512, 4096  # of one matrix product
+_SPARSE_QUERIES = 64  # per task
+_SPARSE_DOCUMENTS = 1 << 16  # of a block of lists: their numbers fit into two bytes, their sums into the CPU cache
+_RARE = 0.2  # maximum share of the documents with a feature that is added from lists
+_CHUNK = 64  # bounds checked together
 _LAST_PLACE = np.float32(2.0**-23)
 
 
@@ -58,8 +58,8 @@ class DensePool:
 class SparsePool:
     """Documents as lists: for each feature that is rare in the pool, the documents that have it.
 
-    A few features that most documents have (words such as "the") make up nearly all of the work of adding up lists,
-    and little of the similarities. They are left out of the lists, and bounded.
+    A few features that most documents have (words such as "the") cause nearly all of the work of adding lists, but
+    contribute little to the similarities. They are left out of the lists, and bounded.
     """
 
     def __init__(self, vectors: sp.csr_matrix) -> None:
@@ -142,10 +142,10 @@ def _improve_dense(
 ) -> None:
     """Improve the best (rows, similarities), both (queries × k), by the documents first, first + 1, … of the pool.
 
-    `bounds` (queries × documents) are the products as float32 arithmetic gives them, and are written over.
+    `bounds` (queries × documents) are the products in float32 arithmetic, and are overwritten.
     """
     seeds = np.empty(rows.shape[1], np.int64)
-    slack = _LAST_PLACE * np.float32(queries.shape[1] + 16)  # twice what float32 can be wrong by
+    slack = _LAST_PLACE * np.float32(queries.shape[1] + 16)  # twice the maximum error of float32
     for i in range(len(queries)):
         if not queries[i].any():
             continue
@@ -183,8 +183,8 @@ def _improve_sparse(
 ) -> None:
     """Improve the best for sparse queries by a block of a sparse pool (indptr, indices, data).
 
-    Rare features are added up from the block's lists: document documents[p] of the block, counted from `first`, has
-    values[p] for p in starts[feature] … starts[feature + 1]. What the other features can add is at most the product
+    Rare features are added from the block's lists: document documents[p] of the block, counted from `first`, has
+    values[p] for p in starts[feature] … starts[feature + 1]. The other features add at most the product
     of the lengths of these parts of query and document (Cauchy-Schwarz); `tails` holds those of the documents.
     """
     seeds = np.empty(rows.shape[1], np.int64)
@@ -227,7 +227,7 @@ def _improve_sparse(
 def rank_candidates(
     candidates: Ints, queries: Floats, pool: Floats, own: Ints, rows: Ints, similarities: Floats
 ) -> None:
-    """Write the k best of each query's candidates, (queries × candidates) with -1 for none, each at most once."""
+    """Write the k best of each query's candidates, (queries × candidates) with -1 for none, without duplicates."""
     for i in range(len(candidates)):
         for row in candidates[i]:
             if row >= 0 and row != own[i]:
@@ -255,7 +255,7 @@ def compare_sparse(
     data: Floats,
     similarities: Floats,
 ) -> None:
-    """Write the same for sparse queries and a sparse pool."""
+    """Do the same as `compare_dense` for sparse queries and a sparse pool."""
     query = np.zeros(n_features, np.float32)
     for i in range(len(rows)):
         for q in range(query_indptr[i], query_indptr[i + 1]):
@@ -269,7 +269,7 @@ def compare_sparse(
 
 @njit(nogil=True, cache=True)
 def _highest(bound: Floats, least: np.float32, seeds: Ints) -> int:
-    """Write the places of the highest bounds that reach `least` and return their number, len(seeds) at most.
+    """Write the positions of the highest bounds that reach `least` and return their number, at most len(seeds).
 
     Computing these first makes it likely that few others remain to be computed.
     """
@@ -291,11 +291,11 @@ def _highest(bound: Floats, least: np.float32, seeds: Ints) -> int:
 
 @njit(nogil=True, cache=True)
 def _next(bound: Floats, at: int, least: np.float32) -> int:
-    """Return the first place from `at` on whose bound reaches `least`; len(bound) if there is none."""
+    """Return the first position from `at` on whose bound reaches `least`; len(bound) if there is none."""
     while at < len(bound):
         stop = min(at + _CHUNK, len(bound))
         found = np.uint8(0)
-        for j in range(at, stop):  # no early exit, and a maximum: so it runs in SIMD lanes
+        for j in range(at, stop):  # a maximum without early exit, so that it runs in SIMD lanes
             found = max(found, np.uint8(bound[j] >= least))
         if found > 0:
             while bound[at] < least:
@@ -307,7 +307,7 @@ def _next(bound: Floats, at: int, least: np.float32) -> int:
 
 @njit(nogil=True, cache=True)
 def _insert(row: int, similarity: np.float32, rows: Ints, similarities: Floats) -> None:
-    """Put a document among the k best, sorted by (−similarity, row), if it belongs there; similarity 0 never does."""
+    """Insert a document into the k best, sorted by (−similarity, row), if it belongs there; similarity 0 never does."""
     last = len(rows) - 1
     if similarity < similarities[last] or (similarity == similarities[last] and row >= rows[last]):
         return

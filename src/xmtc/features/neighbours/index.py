@@ -1,8 +1,8 @@
-"""An approximate index over dense vectors, by usearch (the extra `neighbours`): graphs that are walked towards a query.
+"""An approximate index over dense vectors, by usearch (the extra `neighbours`): graphs that are searched for a query.
 
-Vectors enter; the index leaves as arrays of bytes, which may be memory maps. Each shard is a graph of its own, built
-by one thread, so that the same vectors give the same bytes on any number of threads. Finds candidates only: whoever
-searches computes their similarities.
+Input: vectors. Output: the index as arrays of bytes, which may be memory maps. Each shard is a separate graph, built
+by one thread, so that the same vectors give the same bytes on any number of threads. Finds candidates only: the caller
+computes their similarities.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from xmtc.core import parallel
 from xmtc.core.errors import ModelError
 from xmtc.features.neighbours.stored_index import find_fault
 
-SHARD = 1 << 17  # documents a graph
-VERSION = "usearch 1"  # changes whenever the same vectors would give other bytes
-_CONNECTIVITY = 16  # edges of a document; HNSW's M
-_BUILD_BREADTH = 128  # documents kept while edges are sought
-_SEARCH_BREADTH = 128  # the same while a query walks
+SHARD = 1 << 17  # documents per graph
+VERSION = "usearch 1"  # change this whenever the same vectors would give other bytes
+_CONNECTIVITY = 16  # edges per document; HNSW's M
+_BUILD_BREADTH = 128  # candidates kept while edges are searched (HNSW's ef_construction)
+_SEARCH_BREADTH = 128  # candidates kept while a query is searched (HNSW's ef)
 
 
 def installed() -> bool:
-    """Whether an index can be built and searched here."""
+    """Return whether an index can be built and searched here."""
     return find_spec("usearch") is not None
 
 
@@ -42,7 +42,7 @@ def check_shard(shard: NDArray[np.uint8], number: int, n: int, width: int) -> st
 
 
 def build_shards(vectors: NDArray[np.float32]) -> list[NDArray[np.uint8]]:
-    """Build the index of vectors of length one; zero rows stay out of it."""
+    """Build the index of vectors of length one; zero rows are left out."""
 
     def build(block: tuple[int, int]) -> NDArray[np.uint8]:
         first, last = block
@@ -55,7 +55,7 @@ def build_shards(vectors: NDArray[np.float32]) -> list[NDArray[np.uint8]]:
 
 
 def open_shards(shards: Sequence[NDArray[np.uint8]], width: int) -> list[Any]:
-    """Make the index searchable where it lies, without copying it."""
+    """Open the index for search in place, without copying it."""
     opened = []
     for shard in shards:
         index = _new(width)
@@ -77,7 +77,7 @@ def find_candidates(opened: Sequence[Any], queries: NDArray[np.float32], count: 
             continue
         index.expansion_search = max(_SEARCH_BREADTH, 2 * count)
         matches = index.search(queries, count, threads=parallel.n_threads())
-        keys = np.atleast_2d(matches.keys)  # of a single query, usearch gives a row without its axis
+        keys = np.atleast_2d(matches.keys)  # for a single query, usearch returns a row without the query axis
         counts = matches.counts if len(queries) > 1 else np.array([keys.shape[1]])
         there = np.arange(keys.shape[1]) < counts[:, None]
         found[:, shard * count : shard * count + keys.shape[1]] = np.where(there, keys.astype(np.int64), -1)
@@ -88,7 +88,7 @@ def _new(width: int) -> Any:
     return import_module("usearch.index").Index(
         ndim=width,
         metric="ip",
-        dtype="f16",  # candidates' similarities are computed anew from the vectors themselves
+        dtype="f16",  # candidates' similarities are recomputed from the vectors themselves
         connectivity=_CONNECTIVITY,
         expansion_add=_BUILD_BREADTH,
         expansion_search=_SEARCH_BREADTH,

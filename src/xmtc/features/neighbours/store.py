@@ -1,7 +1,8 @@
 """Neighbours: for each document, the most similar documents of a pool by cosine.
 
-Vectors enter, dense or sparse; rows of the pool and similarities leave. A neighbour has a similarity above 0, so that
-a zero vector (a text without known words) neither has nor is one. Knows no texts, labels or encoders.
+Input: vectors, dense or sparse. Output: rows of the pool and similarities. A neighbour has a similarity above 0, so
+a zero vector (a text without known words) has no neighbours and is never one. Independent of texts, labels and
+encoders.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from xmtc.core.stored_arrays import check_array, misfit
 from xmtc.features.neighbours import index as neighbours_index
 from xmtc.features.neighbours.exact import DensePool, SparsePool, compare_dense, compare_sparse, rank_candidates
 
-Vectors: TypeAlias = "NDArray[np.floating] | sp.csr_matrix"  # one row a document
+Vectors: TypeAlias = "NDArray[np.floating] | sp.csr_matrix"  # one row per document
 Approximate = Literal["auto", "never", "always"]
 
-APPROXIMATE_FROM = 200_000  # pool documents; below, exact search takes minutes at most
-_BLOCK = 4096  # queries between two words of progress, and of an entry of the cache
-_SPARE = 8  # candidates asked of an index beyond k: one may be the query itself, and its order is a rough one
+APPROXIMATE_FROM = 200_000  # pool documents; below this, exact search takes minutes at most
+_BLOCK = 4096  # queries between two progress updates, and per cache entry
+_SPARE = 8  # extra candidates requested from an index: one may be the query itself, and the index orders only roughly
 _SCALED = 1 << 14  # rows scaled at once
 _KEPT = ("rows", "similarities")
 _SHARD = "index_{}"
-_UNIT = (-2, 2)  # between which the numbers of rows of length one are, however they were rounded
+_UNIT = (-2, 2)  # range of the numbers in rows of length one, with any rounding
 _NOT_INSTALLED = "neighbours are sought exactly, for usearch is not installed: `pip install xmtc[neighbours]`"
 
 
@@ -52,20 +53,20 @@ class NeighbourConfig(Settings):
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Row i speaks of query i: the nearest pool documents by (−similarity, row)."""
+    """The nearest pool documents of each query: row i belongs to query i, sorted by (−similarity, row)."""
 
-    rows: NDArray[np.int32]  # (queries, k), −1 where there is none
-    similarities: NDArray[np.float32]  # (queries, k), above 0; 0 where there is none
+    rows: NDArray[np.int32]  # (queries, k), −1 if there is none
+    similarities: NDArray[np.float32]  # (queries, k), above 0; 0 if there is none
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def part(self, start: int, stop: int) -> Neighbours:
-        """Return those of some queries."""
+        """Return the neighbours of some queries."""
         return Neighbours(self.rows[start:stop], self.similarities[start:stop])
 
     def below(self, cap: float, k: int) -> Neighbours:
-        """Return the k nearest whose similarity is at most `cap`; fewer where so few are here."""
+        """Return the k nearest whose similarity is at most `cap`; fewer if there are not enough."""
         fits = (self.rows >= 0) & (self.similarities <= cap)
         order = np.argsort(~fits, axis=1, kind="stable")[:, :k]  # those that fit first, in their order
         fits = np.take_along_axis(fits, order, axis=1)
@@ -76,7 +77,7 @@ class Neighbours:
 
 
 class NeighbourStore:
-    """A pool of documents to search among, as vectors of length one; `build` and `from_arrays` make one."""
+    """A pool of documents to search, as vectors of length one; created by `build` and `from_arrays`."""
 
     def __init__(self, vectors: Vectors, shards: list[NDArray[np.uint8]] | None, approximate: bool) -> None:
         self._vectors = vectors
@@ -85,7 +86,7 @@ class NeighbourStore:
 
     @classmethod
     def build(cls, vectors: Vectors, approximate: Approximate = "auto", progress: Progress = SILENT) -> NeighbourStore:
-        """Make a store of the pool's vectors, of any length; `approximate` is NeighbourConfig's."""
+        """Make a store of the pool's vectors, of any length; `approximate` is that of NeighbourConfig."""
         wanted = approximate == "always" or (approximate == "auto" and vectors.shape[0] >= APPROXIMATE_FROM)
         if wanted and sp.issparse(vectors):
             if approximate == "always":
@@ -104,8 +105,8 @@ class NeighbourStore:
     ) -> Neighbours:
         """Return the k nearest pool documents of each query.
 
-        own[i] is the pool row that query i itself is, which is never returned; −1 where it is not in the pool. Exact
-        search gives a query the same neighbours whatever other queries, thread count or BLAS it comes with.
+        own[i] is the pool row of query i itself, which is never returned; −1 if it is not in the pool. With exact
+        search, a query's neighbours do not depend on the other queries, the thread count or the BLAS.
         """
         queries, own = self._check(queries, k, own)
         if self._given_shards and not self.approximate:
@@ -117,7 +118,7 @@ class NeighbourStore:
         return found
 
     def compare(self, queries: Vectors, rows: NDArray[np.integer]) -> NDArray[np.float32]:
-        """Return the similarity of query i to the pool documents rows[i], (queries × rows); 0 where a row is −1."""
+        """Return the similarity of query i to the pool documents rows[i], (queries × rows); 0 if a row is −1."""
         queries, _ = self._check(queries, 1, None)
         if len(rows) != queries.shape[0] or rows.max(initial=-1) >= len(self):
             raise DataError(
@@ -142,7 +143,7 @@ class NeighbourStore:
         return self._vectors
 
     def arrays(self) -> dict[str, NDArray]:
-        """Return all that a search needs, as arrays to store."""
+        """Return everything that a search needs, as arrays to store."""
         if isinstance(self._vectors, np.ndarray):
             shards = {_SHARD.format(i): shard for i, shard in enumerate(self._shards)} if self.approximate else {}
             return {"vectors": self._vectors, **shards}
@@ -151,10 +152,10 @@ class NeighbourStore:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray], width: int | None = None) -> NeighbourStore:
-        """Return the store that `arrays` came from; memory-mapped arrays stay so.
+        """Return the store that `arrays` came from; memory-mapped arrays stay mapped.
 
         width: columns of its queries; those of the arrays by default. A store with an index is searched exactly, and
-        slower, where usearch is not installed.
+        more slowly, if usearch is not installed.
         """
         if "vectors" in arrays:
             vectors = check_array(arrays, "vectors", "float32", ndim=2, within=_UNIT)
@@ -167,7 +168,7 @@ class NeighbourStore:
                     raise misfit(arrays, _SHARD.format(i), fault)
             store = cls(vectors, shards or None, bool(shards) and neighbours_index.installed())
             if store.approximate:
-                _ = store._index  # opened now: what usearch refuses must not be found out by the first query
+                _ = store._index  # open it now, so that usearch's errors do not appear at the first query
             return store
         stored = check_array(arrays, "width", "int64", length=1, within=(0, 2**31 - 1))
         width = int(stored[0]) if width is None else width
@@ -176,14 +177,14 @@ class NeighbourStore:
         data = check_array(arrays, "data", "float32", within=_UNIT)
         indices = check_array(arrays, "indices", "int32", "int64", length=len(data), within=(0, width - 1))
         indptr = check_array(arrays, "indptr", "int64", "int32", rises_to=len(data))
-        falls = np.flatnonzero(indices[1:] <= indices[:-1]) + 1  # allowed from one row to the next only
+        falls = np.flatnonzero(indices[1:] <= indices[:-1]) + 1  # allowed only from one row to the next
         if len(np.setdiff1d(falls, indptr)):
             raise misfit(arrays, "indices", "must rise within each row")
         return cls(_csr(data, indices, indptr, width), None, False)
 
     @cached_property
     def key(self) -> str:
-        """A sha256 that stands for the vectors and the way of searching them."""
+        """A sha256 that identifies the vectors and the search method."""
         way = neighbours_index.VERSION if self.approximate else "exact"
         return key_of(["neighbours 1", way, *_parts(self._vectors)])
 
@@ -230,7 +231,7 @@ class NeighbourStore:
         best = found.rows[some], found.similarities[some]
         if self.approximate:
             candidates = neighbours_index.find_candidates(self._index, queries, best[0].shape[1] + _SPARE)
-            if candidates.max(initial=-1) >= len(self):  # the kernel trusts them
+            if candidates.max(initial=-1) >= len(self):  # the kernel does not check them
                 raise ModelError("the neighbour index is not that of these vectors; train or copy the model again")
             rank_candidates(candidates, read_only(queries), read_only(np.asarray(self._vectors)), own, *best)
         else:
@@ -245,7 +246,7 @@ def search_once(
     own: NDArray[np.integer] | None = None,
     progress: Progress = SILENT,
 ) -> Neighbours:
-    """Like `store.search`, or what an earlier run kept; after a kill the search resumes at the block it had reached."""
+    """Return `store.search`, or the cached result of an earlier run; a killed search resumes at the last block."""
     progress.stage("neighbours")
     found = _none(queries.shape[0], k)
     for first, last in blocks(queries.shape[0], _BLOCK):
@@ -268,14 +269,14 @@ def _none(n: int, k: int) -> Neighbours:
 
 
 def _parts(vectors: Vectors) -> list[NDArray]:
-    """The arrays that make up vectors, for a key."""
+    """Return the arrays that make up vectors, for a key."""
     if isinstance(vectors, np.ndarray):
         return [vectors]
     return [np.array(vectors.shape), vectors.data, vectors.indices, vectors.indptr]
 
 
 def _unit(vectors: Vectors, offset: int = 0) -> Any:
-    """The same rows with length one, float32; zero rows stay zero. The first is document `offset`."""
+    """Return the same rows with length one, float32; zero rows stay zero. The first is document `offset`."""
     if isinstance(vectors, np.ndarray):
         scaled = np.empty(vectors.shape, dtype=np.float32)
         for first, last in blocks(len(vectors), _SCALED):  # in double precision, which would take much memory at once
@@ -294,7 +295,7 @@ def _unit(vectors: Vectors, offset: int = 0) -> Any:
 
 
 def _scales(squares: NDArray[np.float64], offset: int) -> NDArray[np.float64]:
-    """What rows of these squared lengths must be multiplied by."""
+    """Return the factors for rows of these squared lengths."""
     if not np.isfinite(squares).all():
         row = offset + np.flatnonzero(~np.isfinite(squares))[0]
         raise DataError(f"the vector of document {row} holds NaN, infinity or too large numbers: replace them")
@@ -302,9 +303,9 @@ def _scales(squares: NDArray[np.float64], offset: int) -> NDArray[np.float64]:
 
 
 def _csr(data: NDArray, indices: NDArray, indptr: NDArray, width: int) -> sp.csr_matrix:
-    """A matrix over these very arrays, whose columns ascend."""
+    """Return a matrix over these arrays, without copying; its columns are ascending."""
     matrix = sp.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, width), copy=False)
-    loose: Any = matrix  # scipy may have made indices of another width, which would be copies
+    loose: Any = matrix  # scipy may have changed the width of the indices, which would copy them
     loose.indices, loose.indptr = indices, indptr
     matrix.has_canonical_format = True
     return matrix

@@ -1,8 +1,8 @@
 """Checks of a stored index, before usearch reads it.
 
 usearch trusts the bytes that it is given: an edge to a document that does not exist makes it read outside its memory. A
-model folder may come from a stranger, so `find_fault` follows every number by which usearch finds its way. The layout,
-little end first, of usearch 2:
+model folder may come from an untrusted source, so `find_fault` checks every number that usearch uses for navigation.
+The layout, little endian, of usearch 2:
 
     n u32 · bytes per vector u32 · n vectors · head (64 bytes) · graph head (5 × u64) · level i16 of each document ·
     per document: key u64 · level i16 · edges of the lowest level · edges of each level above
@@ -32,16 +32,16 @@ _HEAD = np.dtype(
     ]
 )
 _GRAPH = np.dtype([(name, "<u8") for name in ("size", "above", "lowest", "max_level", "entry")])
-_KINDS = (ord("i"), 12, 14, 15)  # inner product, float16, keys of 64 bits, slots of 32
-_LARGEST = 0x4000  # 2.0 as float16: no vector of length one has a larger number, and NaN and infinity are above
-_NODES = 1 << 13  # documents looked at together
+_KINDS = (ord("i"), 12, 14, 15)  # inner product, float16, 64-bit keys, 32-bit slots
+_LARGEST = 0x4000  # 2.0 as float16: vectors of length one have no larger numbers; NaN and infinity are above
+_NODES = 1 << 13  # documents checked together
 _NUMBERS = 1 << 18
 
 
 def find_fault(
     shard: NDArray[np.uint8], width: int, rows: tuple[int, int], connectivity: tuple[int, int]
 ) -> str | None:
-    """Return what is wrong with the bytes of one graph; None if usearch can walk it safely.
+    """Return what is wrong with the bytes of one graph; None if usearch can search it safely.
 
     width: of the vectors. rows: the first pool row of the graph, and the one after its last. connectivity: edges of a
     document, above the lowest level and on it.
@@ -80,8 +80,8 @@ def _find_fault_of_graph(
     rows: tuple[int, int],
     connectivity: tuple[int, int],
 ) -> str | None:
-    """Check keys, levels and edges. All sizes are even, so that two bytes are read as one number."""
-    n, halves = len(levels), [2 + 2 * capacity for capacity in connectivity]  # of the edges, in two bytes
+    """Check keys, levels and edges. All sizes are even, so the bytes are read as two-byte numbers."""
+    n, halves = len(levels), [2 + 2 * capacity for capacity in connectivity]  # size of the edges, in two-byte numbers
     first_edges = 5  # after a key and a level
     if levels.min(initial=0) < 0:
         return "has documents below the lowest level"
@@ -90,7 +90,7 @@ def _find_fault_of_graph(
     if len(nodes) != 2 * starts[-1]:
         return "is longer or shorter than its documents"
     if not n:
-        return None  # and nothing to walk
+        return None  # nothing to search
     if graph["max_level"] != levels.max() or graph["entry"] >= n or levels[graph["entry"]] != levels.max():
         return "has an entry that is not on its highest level"
     parts = nodes.view("<u2")
@@ -122,7 +122,7 @@ def _take(parts: NDArray[np.uint16], starts: NDArray[np.int64], size: int) -> ND
 
 
 def _fit(edges: NDArray[np.uint16], levels: NDArray[np.int64], level: int) -> bool:
-    """Whether all edges lead to documents that are on this level."""
+    """Return whether all edges lead to documents on this level."""
     numbers = np.ascontiguousarray(edges).view("<u4")  # a count, then slots
     counts, slots = numbers[:, 0], numbers[:, 1:]
     if counts.max() > slots.shape[1]:

@@ -1,6 +1,6 @@
-"""Vectors to compare documents by: the means of their word vectors.
+"""Document vectors for comparison: the means of their word vectors.
 
-Word numbers and one vector per word enter; one dense row per document leaves. Knows no search.
+Input: word numbers and one vector per word. Output: one dense row per document. Independent of search.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from xmtc.features.words import PAD
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float32]
 
-_BLOCK = 1 << 9  # documents averaged by a task
+_BLOCK = 1 << 9  # documents averaged per task
 
 
 def mean_word_vectors(tokens: Tokens, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the mean vector of each document's words, (documents × width); padding does not count.
 
-    vectors: one row for each word number. A document without words, or of padding alone, is zero.
+    vectors: one row per word number. A document without words, or with padding only, is zero.
     """
     if tokens.ids.max(initial=0) >= len(vectors) or tokens.ids.min(initial=0) < 0:
         raise DataError(f"word numbers must lie below {len(vectors)}, the number of word vectors")
@@ -40,7 +40,7 @@ def mean_word_vectors(tokens: Tokens, vectors: NDArray[np.float32]) -> NDArray[n
 
 @njit(nogil=True, cache=True)
 def _mean_rows(ids: Ints, offsets: Ints, vectors: Floats, padding: int, means: Floats) -> None:
-    """Write the mean of the rows `vectors[ids[offsets[i]:offsets[i + 1]]]` without padding; zero where none is left."""
+    """Write the mean of the rows `vectors[ids[offsets[i]:offsets[i + 1]]]` without padding; zero if none is left."""
     sums = np.empty(vectors.shape[1], np.float64)
     for document in range(len(means)):
         sums[:] = 0

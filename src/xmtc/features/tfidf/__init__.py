@@ -1,4 +1,4 @@
-"""TF-IDF: texts → sparse rows. What needs compiled kernels is loaded on first use; settings need none."""
+"""TF-IDF: from texts to sparse rows. Code with compiled kernels is loaded on first use; settings need none."""
 
 from __future__ import annotations
 

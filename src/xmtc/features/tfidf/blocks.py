@@ -1,7 +1,7 @@
-"""Documents → blocks of a few megabytes that the kernels read, with tables of what each character stands for.
+"""Split documents into blocks of a few megabytes for the kernels, with tables that map each character.
 
-Packed documents enter; blocks leave. Their bounds depend on the documents alone, never on the number of threads. The
-tables hold Python's own answers (`re` and `str.lower`). Knows no vocabulary and no weights.
+Input: packed documents. Output: blocks. Their bounds depend only on the documents, never on the number of threads. The
+tables store Python's own results (`re` and `str.lower`). Independent of vocabulary and weights.
 """
 
 from __future__ import annotations
@@ -26,18 +26,21 @@ _SURROGATES = slice(0xD800, 0xE000)
 
 @dataclass(frozen=True, eq=False)
 class Letters:
-    """Tables of what each character stands for in a word. A document with an odd character, whose lower case is not
-    one character or depends on its neighbours, must be lowered by Python before the tables serve it."""
+    """Tables that map each character to its lower case inside a word.
 
-    ascii: NDArray[np.uint8]  # (256,): a byte's lower case; 0 outside words, and beyond ASCII
-    unicode: NDArray[np.int32]  # a code point's lower case; −1 outside words. Empty if all texts are ASCII
+    If the lower case of a character is not one character or depends on its neighbours, the character is odd. Python
+    must lower-case a document with odd characters before the tables apply to it.
+    """
+
+    ascii: NDArray[np.uint8]  # (256,): a byte's lower case; 0 for non-word characters, and beyond ASCII
+    unicode: NDArray[np.int32]  # a code point's lower case; −1 for non-word characters. Empty if all texts are ASCII
     odd: NDArray[np.uint8]  # (n, 2): the first two bytes of each odd character
 
 
 def split_into_blocks(texts: Texts, lowercase: bool, rewritten: bool = False) -> tuple[list[Texts], Letters]:
-    """Return the documents in blocks, in order, and the tables that read them.
+    """Return the documents in blocks, in order, and the tables for reading them.
 
-    There is one block at least, and documents longer than a block stay whole. Blocks share their texts' buffer.
+    There is at least one block, and documents longer than a block stay whole. Blocks share their texts' buffer.
     rewritten: the blocks' words will be replaced, so that texts in ASCII may get other letters.
     """
     buffer, offsets = read_only(texts.buffer), read_only(texts.offsets)
@@ -45,14 +48,14 @@ def split_into_blocks(texts: Texts, lowercase: bool, rewritten: bool = False) ->
     letters = build_letters(lowercase, not rewritten and bool(buffer[first:last].max(initial=0) < 128))
     if last - first <= BLOCK_BYTES:
         return [Texts(buffer, offsets)], letters
-    texts.release()  # looking for characters beyond ASCII has read all of them
+    texts.release()  # the search for characters beyond ASCII has read all of them
     starts = np.unique(np.searchsorted(offsets[:-1], np.arange(first, last, BLOCK_BYTES))).tolist()
     stops = [*starts[1:], len(texts)]
     return [Texts(buffer, offsets[i : j + 1]) for i, j in zip(starts, stops, strict=True)], letters
 
 
 def lower_odd(block: Texts, letters: Letters) -> Texts:
-    """Return the block with every document that holds an odd character lowered by Python."""
+    """Return the block with every document that holds an odd character lower-cased by Python."""
     if not len(letters.odd) or not len(letters.unicode):
         return block
     odd = documents_with(block.buffer, block.offsets, letters.odd)
@@ -73,7 +76,7 @@ def lower_odd(block: Texts, letters: Letters) -> Texts:
 
 @lru_cache(maxsize=4)
 def build_letters(lowercase: bool, all_ascii: bool) -> Letters:
-    """Build the tables: for texts beyond ASCII it takes about 0.05 s, once."""
+    """Build the tables; for texts beyond ASCII this takes about 0.05 s, once."""
     codes = np.arange(128 if all_ascii else _N_CODE_POINTS, dtype=np.int32)
     codes[_SURROGATES] = ord(" ")  # UTF-8 cannot hold them
     text = codes.tobytes().decode("utf-32-le")
@@ -82,7 +85,7 @@ def build_letters(lowercase: bool, all_ascii: bool) -> Letters:
         parts: list[str] = []
         for start in range(0, len(text), 256):  # whole stretches at once: a million calls would take half a second
             stretch = text[start : start + 256]
-            # Σ lowers to σ, or to ς at a word's end: the one rule of str.lower that looks at the neighbours
+            # Σ becomes σ, or ς at the end of a word: the only rule of str.lower that depends on the neighbours
             if "Σ" in stretch or len(stretch.lower()) != len(stretch):
                 found = [character for character in stretch if character == "Σ" or len(character.lower()) != 1]
                 for character in found:

@@ -1,4 +1,4 @@
-"""Settings of TF-IDF, apart from its kernels: a method may have them among its settings and never use words."""
+"""Settings of TF-IDF. Separate from the kernels, because a method may have them and never use words."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pydantic import AfterValidator, Field
 
 from xmtc.core.config import Settings
 
-WORDS = "words"  # the analyzer that takes words as they are; others are imported on first use
-PLAIN = (WORDS, None)  # analyzer and stop words where every word is a term
+WORDS = "words"  # the analyzer that leaves words unchanged; others are imported on first use
+PLAIN = (WORDS, None)  # analyzer and stop words if every word is a term
 
 
 def _check_spec(spec: str) -> str:
@@ -25,7 +25,7 @@ def _check_stop_words(stop_words: str | tuple[str, ...]) -> str | tuple[str, ...
 
 
 class TfidfConfig(Settings):
-    """What counts as a term, and what it weighs."""
+    """What counts as a term, and how terms are weighted."""
 
     sublinear: bool = Field(True, description="count a term as 1 + ln(count) instead of count")
     ngrams: int = Field(1, ge=1, le=5, description="longest sequence of words that is a term; 1: single words")

@@ -1,11 +1,11 @@
 """Compiled loops of TF-IDF: UTF-8 bytes → words → terms → rows.
 
-Packed documents and the tables of `Letters` enter; rows leave as the parts of a CSR matrix. The kernels know no
-threads and no settings: callers split the documents into blocks.
+Input: packed documents and the tables of `Letters`. Output: rows, as the parts of a CSR matrix. The kernels are
+independent of threads and settings: callers split the documents into blocks.
 
 - Words: a document's words, lower-cased, written one after another with single spaces between, so that an n-gram is a
-  stretch of that text. Sequences that are not UTF-8 are not reported, but never lead a loop outside its arrays.
-- Terms: words and n-grams, told apart by their bytes, never by their hashes alone. They are packed as in `Texts`: term
+  stretch of that text. Invalid UTF-8 is not reported, but never leads a loop outside its arrays.
+- Terms: words and n-grams, compared by their bytes, never by their hashes alone. They are packed as in `Texts`: term
   t is `buffer[offsets[t]:offsets[t + 1]]`. A hash table's `slots` hold 0, or a term's number + 1 with the upper half of
   its hash, probed one after another from the hash's lower bits; their number is a power of two.
 - Rows: the terms of each document with their counts, or with their weights. Arrays are allocated for the worst case,
@@ -21,7 +21,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 _SPACE = np.uint8(32)
-_REPLACEMENT = 0xFFFD  # what a broken sequence decodes to
+_REPLACEMENT = 0xFFFD  # the result of decoding an invalid sequence
 _SEED = np.uint64(0xCBF29CE484222325)
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
@@ -51,9 +51,9 @@ def split_words(
     `text` needs `text_room(stop - start)` bytes, the other outputs `words_room(stop - start)` entries.
     """
     n_words = 0
-    begin = 0  # where the word at hand begins in `text`
+    begin = 0  # start of the current word in `text`
     used = 0
-    length = 0  # its characters
+    length = 0  # its length in characters
     h = _SEED
     i = start
     while i < stop:
@@ -96,19 +96,19 @@ def split_words(
 
 @njit(nogil=True, cache=True)
 def text_room(n_bytes: int) -> int:
-    """Bytes that the words of a document can take: lower case grows two bytes to three at most (Ⱥ to ⱥ)."""
+    """Return the maximum bytes of a document's words: lower case grows two bytes to three at most (Ⱥ to ⱥ)."""
     return n_bytes + n_bytes // 2 + 2
 
 
 @njit(nogil=True, cache=True)
 def words_room(n_bytes: int) -> int:
-    """Words that a document can have: each takes two bytes and a separator."""
+    """Return the maximum number of words of a document: each takes two bytes and a separator."""
     return n_bytes // 3 + 1
 
 
 @njit(nogil=True, cache=True)
 def extend_hash(h: np.uint64, word: np.uint64) -> np.uint64:
-    """Return the hash of an n-gram from those of all but its last word, and of its last word."""
+    """Return the hash of an n-gram from the hash of all words but the last, and that of the last word."""
     h = (h ^ (word + _SEED)) * _PRIME
     return h ^ (h >> _HALF)
 
@@ -134,14 +134,14 @@ def hash_term(buffer: NDArray[np.uint8], start: int, stop: int) -> np.uint64:
 def documents_with(
     buffer: NDArray[np.uint8], offsets: NDArray[np.int64], pairs: NDArray[np.uint8]
 ) -> NDArray[np.bool_]:
-    """Say of each document whether it holds one of the pairs of bytes, (pairs × 2)."""
+    """Return for each document whether it holds one of the pairs of bytes, (pairs × 2)."""
     result = np.zeros(len(offsets) - 1, dtype=np.bool_)
     for document in range(len(result)):
         text = buffer[offsets[document] : offsets[document + 1]]
         after = text[1:]
         for pair in range(len(pairs)):
             found = np.uint8(0)
-            for i in range(len(after)):  # no early exit, and a maximum: so it runs in SIMD lanes
+            for i in range(len(after)):  # a maximum without early exit, so that it runs in SIMD lanes
                 found = max(found, np.uint8((text[i] == pairs[pair, 0]) & (after[i] == pairs[pair, 1])))
             result[document] |= found > 0
     return result
@@ -227,7 +227,7 @@ def add_term(
     start: int,
     stop: int,
 ) -> None:
-    """Append `text[start:stop]`, whose hash is h, as the last term, in the slot that `find_term` named."""
+    """Append `text[start:stop]`, whose hash is h, as the last term, in the slot that `find_term` returned."""
     at = offsets[term]
     for k in range(start, stop):
         buffer[at] = text[k]
@@ -239,7 +239,7 @@ def add_term(
 
 @njit(nogil=True, cache=True)
 def fill_slots(hashes: NDArray[np.uint64], n_terms: int, room: int) -> NDArray[np.uint64]:
-    """Return the slots of a table of `n_terms` terms that all differ, at most half full with `room` terms."""
+    """Return the slots of a table of `n_terms` distinct terms, at most half full with `room` terms."""
     n_slots = _power_of_two_above(2 * room)
     slots = np.zeros(n_slots, dtype=np.uint64)
     mask = np.uint64(n_slots - 1)
@@ -268,7 +268,7 @@ def find_terms(
     wanted_buffer: NDArray[np.uint8],
     wanted_offsets: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Return the number of each wanted term, negative where the table lacks it."""
+    """Return the number of each wanted term, negative if it is not in the table."""
     result = np.empty(len(wanted_offsets) - 1, dtype=np.int64)
     for i in range(len(result)):
         start, stop = wanted_offsets[i], wanted_offsets[i + 1]
@@ -289,9 +289,9 @@ def merge_terms(
     new_hashes: NDArray[np.uint64],
     wanted: NDArray[np.int64],
 ) -> tuple[NDArray[np.uint64], int, NDArray[np.int64]]:
-    """Add the wanted ones of the new terms to a table, whose buffer, offsets and hashes have room enough.
+    """Add the wanted new terms to a table, whose buffer, offsets and hashes must be large enough.
 
-    Returns its slots, more than before if they were too few; the number of its terms; and the number in the table of
+    Returns its slots, enlarged if there were too few; the number of its terms; and the number in the table of
     each wanted term.
     """
     if 2 * (n_terms + len(wanted)) > len(slots):
@@ -328,7 +328,7 @@ def take_terms(
 def sort_terms(buffer: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the order that sorts packed terms by their bytes, which is the order of their code points."""
     n = len(offsets) - 1
-    heads = np.zeros(n, dtype=np.uint64)  # the first eight bytes: they settle most comparisons
+    heads = np.zeros(n, dtype=np.uint64)  # the first eight bytes decide most comparisons
     for term in range(n):
         for k in range(8):
             at = offsets[term] + k
@@ -370,7 +370,7 @@ def _before(
 
 @njit(nogil=True, cache=True)
 def _power_of_two_above(n: int) -> int:
-    """Return the least power of two above n."""
+    """Return the smallest power of two above n."""
     size = 1
     while size <= n:
         size *= 2
@@ -388,7 +388,7 @@ def count_terms(
     unicode_letters: NDArray[np.int32],
     ngrams: int,
 ) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray, NDArray, NDArray, NDArray]:
-    """Count the terms of some documents, the terms numbered as they first appear.
+    """Count the terms of some documents; terms are numbered in order of first appearance.
 
     Returns the terms (buffer, offsets, hashes), the documents and the occurrences of each, and the documents' rows
     (starts, terms, counts).
@@ -520,8 +520,11 @@ def weigh_counts(
     indices: NDArray[np.int32],
     data: NDArray[np.float32],
 ) -> None:
-    """Write rows of counts as rows of weights into a matrix, from its entry `first` on. Term t becomes feature
-    `features[t]`, or falls away if that is negative. `starts` are those of the rows, and the end of the last."""
+    """Write rows of counts as rows of weights into a matrix, from its entry `first` on.
+
+    Term t becomes feature `features[t]`, or is dropped if that is negative. `starts` are those of the rows, and the end
+    of the last.
+    """
     starts[0] = first
     keys = np.empty(_longest(row_starts), dtype=np.int64)
     for row in range(len(row_starts) - 1):
@@ -548,7 +551,7 @@ def transform_documents(
     idf: NDArray[np.float32],
     sublinear: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Return the documents' rows of weights, (starts, features, weights); terms that the table lacks are left out."""
+    """Return the documents' rows of weights, (starts, features, weights); terms not in the table are left out."""
     longest = _longest(offsets)
     room = ngrams * words_room(longest)
     text = np.empty(text_room(longest), dtype=np.uint8)
@@ -591,9 +594,9 @@ def transform_documents(
 def _count_in_row(
     seen: NDArray[np.int32], size: int, term: int, terms: NDArray[np.int32], counts: NDArray[np.int32], n: int
 ) -> bool:
-    """Count one occurrence of a term in a document of n distinct terms so far; say whether it is the first.
+    """Count one occurrence of a term in a document with n distinct terms so far; return whether it is the first.
 
-    `seen[:size]`, zeros at the document's start, is a hash table of the entries of `terms`.
+    `seen[:size]`, all zeros at the start of the document, is a hash table of the entries of `terms`.
     """
     at = term & (size - 1)
     while seen[at] != 0:
@@ -634,7 +637,7 @@ def _weigh_row(
 
 @njit(nogil=True, cache=True)
 def _longest(offsets: NDArray[np.int64]) -> int:
-    """Return the length of the longest of the stretches between offsets."""
+    """Return the length of the longest stretch between offsets."""
     longest = 0
     for i in range(len(offsets) - 1):
         longest = max(longest, offsets[i + 1] - offsets[i])

@@ -1,7 +1,7 @@
-"""Documents → the same documents with terms for words: what is counted where words alone are not.
+"""Replace the words of documents by their terms, for analyzers other than plain words.
 
 The kernels then count terms as they count words. Each distinct word of a block is analysed once, in Python; the rest is
-compiled. Knows no vocabulary and no weights.
+compiled. Independent of vocabulary and weights.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Rewriter:
     analyzer: Analyzer
 
     def __call__(self, block: Texts, letters: Letters) -> Texts:
-        """Return the documents with terms for words; stop words are left out."""
+        """Return the documents with words replaced by terms; stop words are left out."""
         documents = (block.buffer, block.offsets, letters.ascii, letters.unicode)
         words, word_offsets, hashes, *_ = count_terms(*documents, 1)
         terms = Texts.pack(self.analyzer.terms(list(Texts(words, word_offsets))))
@@ -35,7 +35,7 @@ class Rewriter:
         return Texts(read_only(buffer), read_only(offsets))
 
     def check_package(self, trained: str) -> None:
-        """Warn if a model's terms come from another version of the package than the installed one."""
+        """Warn if a model's terms come from a version of the package other than the installed one."""
         if trained != self.analyzer.package:
             warnings.warn(
                 f"the model was trained with {trained}, and {self.analyzer.package} is installed: some words may get "
@@ -50,7 +50,7 @@ class Rewriter:
 
 
 def open_rewriter(config: TfidfConfig) -> Rewriter:
-    """Return what replaces words as the settings say; raise if they do not go together, or a package is missing."""
+    """Return the rewriter for the settings; raise if they are incompatible or a package is missing."""
     if config.analyzer.startswith("chars") and config.ngrams > 1:
         raise ConfigError(
             f"tfidf.ngrams={config.ngrams} counts sequences of words, and tfidf.analyzer={config.analyzer} has "

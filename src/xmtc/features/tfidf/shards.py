@@ -1,7 +1,7 @@
 """TF-IDF of texts that are counted in parts: in other processes, or one part after another to save memory.
 
-Counts of the parts' terms enter, the `Tfidf` of all texts leaves: the one that `fit_tfidf` learns. Rows are then made
-by `Tfidf.transform`, part by part.
+Input: counts of the parts' terms. Output: the `Tfidf` of all texts, the same that `fit_tfidf` learns. `Tfidf.transform`
+then makes the rows, part by part.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from xmtc.features.tfidf.vocabulary import N_PARTS, PART_BITS, Counted, Part, co
 
 
 class TermCounts(NamedTuple):
-    """The terms of some documents, with the documents and the occurrences of each."""
+    """The terms of some documents, with the number of documents and occurrences of each."""
 
     buffer: NDArray[np.uint8]
     offsets: NDArray[np.int64]
@@ -35,7 +35,7 @@ class TermCounts(NamedTuple):
 
 
 def count_shard(texts: Texts, config: TfidfConfig) -> TermCounts:
-    """Return the words and n-grams of some documents, of a few megabytes in all."""
+    """Return the words and n-grams of some documents, of a few megabytes in total."""
     rewrite = _rewriter(config)
     _, letters = split_into_blocks(texts, config.lowercase, rewrite is not None)
     whole = Texts(parallel.read_only(texts.buffer), parallel.read_only(texts.offsets))
@@ -43,9 +43,9 @@ def count_shard(texts: Texts, config: TfidfConfig) -> TermCounts:
 
 
 def fit_shards(shards: Iterable[TermCounts], n_texts: int, config: TfidfConfig, progress: Progress = SILENT) -> Tfidf:
-    """Return what `fit_tfidf` learns from `n_texts` texts, given what `count_shard` found in parts of them.
+    """Return what `fit_tfidf` learns from `n_texts` texts, given the `count_shard` results of their parts.
 
-    The shards are gone through twice where no word occurs in `min_df` texts: give a list.
+    Pass a list: the shards are read twice if no word occurs in `min_df` texts.
     """
     try:
         terms, n_documents = _merge(shards, n_texts, config)
@@ -59,7 +59,7 @@ def fit_shards(shards: Iterable[TermCounts], n_texts: int, config: TfidfConfig, 
 
 
 def _rewriter(config: TfidfConfig) -> Rewriter | None:
-    """What replaces words by the terms to count; None where words are the terms."""
+    """Return the function that replaces words by the terms to count; None if words are the terms."""
     return None if (config.analyzer, config.stop_words) == PLAIN else open_rewriter(config)
 
 

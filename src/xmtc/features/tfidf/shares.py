@@ -1,4 +1,4 @@
-"""Which words of a text a linear classifier listens to."""
+"""The contribution of each word of a text to a linear classifier's score."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from xmtc.features.tfidf.tfidf import Tfidf
 def word_shares(tfidf: Tfidf, text: str, push: NDArray[np.floating]) -> tuple[tuple[int, int, float], ...]:
     """Return (start, end, share) of the words of a text; `push[feature]` is the classifier's weight of each feature.
 
-    A feature's share of the score is divided among its occurrences, an n-gram's among the words it covers: so spans
-    never overlap, and their shares add up to the score that the features of the text give.
+    A feature's share of the score is divided among its occurrences, an n-gram's among the words it covers. So spans
+    never overlap, and their shares sum to the score from the features of the text.
     """
     found = [(start, end, feature, value) for start, end, feature, value in tfidf.spans(text) if push[feature] != 0]
     times = Counter(feature for _, _, feature, _ in found)

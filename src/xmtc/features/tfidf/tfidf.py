@@ -1,9 +1,9 @@
-"""TF-IDF: texts → sparse rows, the same as scikit-learn's TfidfVectorizer makes, with all cores.
+"""TF-IDF: from texts to sparse rows, the same as scikit-learn's TfidfVectorizer, on all cores.
 
-Texts enter; a CSR matrix with L2-normalised float32 rows leaves. Words are runs of two or more letters, digits or
-underscores of any script; with an analyzer, their stems, lemmas or character n-grams are the terms. Knows no labels and
-no model folders: `arrays` and `from_arrays` are for storing it.
-What is computed: docs/CONVENTIONS.md, "TF-IDF".
+Input: texts. Output: a CSR matrix with L2-normalised float32 rows. Words are runs of two or more letters, digits or
+underscores of any script; with an analyzer, their stems, lemmas or character n-grams are the terms. Independent of
+labels and model folders: `arrays` and `from_arrays` are for storing it.
+Definition: docs/CONVENTIONS.md, "TF-IDF".
 """
 
 from __future__ import annotations
@@ -39,21 +39,23 @@ _RowParts = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # 
 
 _VOCABULARY = ("terms", "term_offsets", "idf")  # arrays of a fitted TF-IDF
 _ROWS = ("data", "indices", "indptr")
-_PACKAGE = "analyzer"  # an array as well: the package that made stems or lemmas, and its version
+_PACKAGE = "analyzer"  # also an array: the package that made stems or lemmas, and its version
 
 
 @dataclass(frozen=True, eq=False)
 class Tfidf:
-    """A fitted TF-IDF: feature i is the term `vocabulary[i]`, weighed with `idf[i]`."""
+    """A fitted TF-IDF: feature i is the term `vocabulary[i]`, with the weight `idf[i]`."""
 
     config: TfidfConfig
     vocabulary: Texts  # sorted by code points
     idf: NDArray[np.float32]
-    rewrite: Rewriter | None = None  # replaces words by their terms; None: words are the terms
+    rewrite: Rewriter | None = None  # replaces words by their terms; None if words are the terms
 
     def transform(self, texts: Sequence[str]) -> sp.csr_matrix:
-        """Return one row for each text: float32, of length one, column numbers ascending; words never seen in
-        training do not count, and a text without known words gives an empty row."""
+        """Return one row per text: float32, of length one, column numbers ascending.
+
+        Words not seen in training are ignored; a text without known words gives an empty row.
+        """
         table, ngrams, sublinear = self._table, self.config.ngrams, self.config.sublinear
 
         rewrite = self.rewrite
@@ -71,9 +73,11 @@ class Tfidf:
         return _stack(rows, len(self.vocabulary))
 
     def spans(self, text: str) -> list[Span]:
-        """Return where each known term occurs in a text: (start, end) in its characters, feature, and the feature's
-        value in the text's row. In order of their starts; n-grams overlap, and n-grams of characters have the bounds
-        of their word."""
+        """Return where each known term occurs in a text: (start, end) in characters, feature, and value.
+
+        The value is that of the feature in the text's row. Spans are ordered by start; n-grams overlap, and character
+        n-grams have the bounds of their word.
+        """
         row = self.transform([text])
         value_of = dict(zip(row.indices.tolist(), row.data.tolist(), strict=True))
         characters, places = _characters(text, self.config.lowercase)
@@ -92,8 +96,10 @@ class Tfidf:
         return [(start, end, feature, value_of[feature]) for (start, end), feature in known if feature >= 0]
 
     def known_words(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return, for each text, how many of its distinct words are in the vocabulary, and how many it has; stems,
-        lemmas or character n-grams are counted where these are the terms."""
+        """Return, for each text, how many of its distinct words are in the vocabulary, and how many it has.
+
+        Stems, lemmas or character n-grams are counted if these are the terms.
+        """
         lower = self.config.lowercase
         terms = (self._terms_of(WORD.findall(text.lower() if lower else text)) for text in Texts.pack(texts))
         words = [sorted({term for of_word in of_text for term in of_word}) for of_text in terms]
@@ -104,7 +110,7 @@ class Tfidf:
         return known.astype(np.int64), sizes
 
     def arrays(self) -> dict[str, NDArray]:
-        """Return all that was learned, as arrays to store; the settings are not among them."""
+        """Return everything that was learned, as arrays to store; the settings are not included."""
         arrays: dict[str, NDArray] = {
             "terms": self.vocabulary.buffer,
             "term_offsets": self.vocabulary.offsets,
@@ -116,7 +122,7 @@ class Tfidf:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray], config: TfidfConfig) -> Tfidf:
-        """Return the TF-IDF that `arrays` came from; memory-mapped arrays stay so."""
+        """Return the TF-IDF that `arrays` came from; memory-mapped arrays stay mapped."""
         idf = check_array(arrays, "idf", "float32", within=(0, 1_000_000))
         terms = Texts.restore(arrays, "terms", "term_offsets", len(idf))
         if (config.analyzer, config.stop_words) == PLAIN:
@@ -127,12 +133,12 @@ class Tfidf:
         return cls(config, terms, idf, rewrite)
 
     def _terms_of(self, words: list[str]) -> list[list[str]]:
-        """The terms of each word."""
+        """Return the terms of each word."""
         return [[word] for word in words] if self.rewrite is None else self.rewrite.split(words)
 
     @cached_property
     def _table(self) -> tuple[NDArray[np.uint64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.float32]]:
-        """What `transform_documents` needs of the vocabulary, in its order: slots, buffer, offsets, idf."""
+        """The arguments of `transform_documents` for the vocabulary, in its order: slots, buffer, offsets, idf."""
         buffer, offsets = read_only(self.vocabulary.buffer), read_only(self.vocabulary.offsets)
         return index_terms(buffer, offsets), buffer, offsets, read_only(self.idf)
 
@@ -140,8 +146,8 @@ class Tfidf:
 def fit_tfidf(texts: Sequence[str], config: TfidfConfig, progress: Progress = SILENT) -> tuple[Tfidf, sp.csr_matrix]:
     """Learn vocabulary and idf from texts; return the fitted TF-IDF and the texts' rows.
 
-    Where no word occurs in `min_df` texts, as in tiny corpora, words of a single text count too, and `progress` is
-    told.
+    If no word occurs in `min_df` texts, as in tiny corpora, words of a single text count too, and this is reported to
+    `progress`.
     """
     progress.stage("vectorising")
     packed = Texts.pack(texts)
@@ -165,7 +171,7 @@ def fit_tfidf(texts: Sequence[str], config: TfidfConfig, progress: Progress = SI
     rows = np.cumsum([0, *(len(starts) - 1 for starts, *_ in counts)])
     entries = np.cumsum([0, *(np.count_nonzero(features[found] >= 0) for _, found, _, features in counts)])
     left = dict(enumerate(counts))
-    del counts  # a block's counts are let go when its rows are written: both at once take twice the memory
+    del counts  # frees each block's counts once its rows are written: both at once take twice the memory
     starts = np.empty(rows[-1] + 1, dtype=np.int64)
     indices, data = np.empty(entries[-1], dtype=np.int32), np.empty(entries[-1], dtype=np.float32)
     parallel.run(
@@ -180,7 +186,7 @@ def fit_tfidf(texts: Sequence[str], config: TfidfConfig, progress: Progress = SI
 
 
 def weigh_terms(config: TfidfConfig, n_texts: int, n_documents: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return the idf of terms that occur in `n_documents` of `n_texts` texts each."""
+    """Return the idf of terms that each occur in `n_documents` of `n_texts` texts."""
     if config.idf == "sklearn":
         idf = np.log((1 + n_texts) / (1 + n_documents)) + 1
     elif config.idf == "pecos":
@@ -193,7 +199,7 @@ def weigh_terms(config: TfidfConfig, n_texts: int, n_documents: NDArray[np.int64
 def fit_tfidf_once(
     texts: Sequence[str], config: TfidfConfig, progress: Progress = SILENT
 ) -> tuple[Tfidf, sp.csr_matrix]:
-    """Return what `fit_tfidf` does, stored on disk: later fits on the same texts and settings map it into memory."""
+    """Return the result of `fit_tfidf`, cached on disk; later fits on the same texts and settings map it to memory."""
     packed = Texts.pack(texts)
 
     def compute() -> dict[str, NDArray]:
@@ -201,7 +207,7 @@ def fit_tfidf_once(
         return {**tfidf.arrays(), "data": X.data, "indices": X.indices, "indptr": X.indptr}
 
     if (config.analyzer, config.stop_words) == PLAIN:
-        settings = config.model_dump_json(exclude={"analyzer", "stop_words"})  # as before there were analyzers
+        settings = config.model_dump_json(exclude={"analyzer", "stop_words"})  # the same key as without analyzers
     else:
         settings = config.model_dump_json() + _open_rewriter(config).analyzer.package
     key = key_of(["tfidf 1", settings, packed.buffer, packed.offsets])
@@ -213,7 +219,7 @@ def fit_tfidf_once(
 
 
 def _open_rewriter(config: TfidfConfig) -> Rewriter:
-    """What replaces words by the terms to count; imported only where words are not plain."""
+    """Return the function that replaces words by the terms to count; imported only if words are not plain."""
     from xmtc.features.tfidf.rewriting import open_rewriter
 
     return open_rewriter(config)
@@ -237,7 +243,7 @@ def _stack(parts: list[_RowParts], n_features: int) -> sp.csr_matrix:
 
 def _characters(text: str, lowercase: bool) -> tuple[str, list[tuple[int, int]]]:
     """Return the text as the tokenizer sees it, and for each of its characters the (start, end) in the given text."""
-    # two surrogates that make one character count as that character, as they do in Texts
+    # two surrogates that form one character count as that character, as they do in Texts
     places = [match.span() for match in re.finditer(r"[\ud800-\udbff][\udc00-\udfff]|.", text, re.DOTALL)]
     characters = Texts.pack([text])[0]
     if not lowercase:

@@ -1,7 +1,7 @@
-"""Corpus → its terms with their counts: every core counts blocks of documents, then merges parts of the vocabulary.
+"""Count the terms of a corpus: every core counts blocks of documents, then merges parts of the vocabulary.
 
-A term belongs to the part that its hash names, so the parts merge side by side; the terms get their final numbers by
-sorting at the end, so that the result depends neither on the blocks nor on the parts. Knows no weights.
+A term belongs to the part given by its hash, so the parts merge in parallel; the terms get their final numbers by
+sorting at the end, so the result depends neither on the blocks nor on the parts. Independent of weights.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from xmtc.core.texts import Texts
 from xmtc.features.tfidf.blocks import Letters, lower_odd, split_into_blocks
 from xmtc.features.tfidf.kernels import count_terms, merge_terms, sort_terms, take_terms
 
-_WAVE = 16  # blocks that are counted before their terms are merged and let go
-PART_BITS = 4  # the first bits of a term's hash name its part
+_WAVE = 16  # blocks that are counted before their terms are merged and freed
+PART_BITS = 4  # the first bits of a term's hash are its part
 N_PARTS = 1 << PART_BITS
 
 Rewrite = Callable[[Texts, Letters], Texts]
 
 # starts, terms, counts and features of a block's documents: row i has `counts[starts[i]:starts[i + 1]]` of `terms[…]`,
-# numbered within the block; term t is number `features[t]` of the vocabulary, −1 if the vocabulary leaves it out
+# numbered within the block; term t is number `features[t]` of the vocabulary, −1 if it is not in the vocabulary
 Counts = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
 
 
@@ -39,11 +39,11 @@ def build_vocabulary(
     max_features: int | None,
     rewrite: Rewrite | None = None,
 ) -> tuple[Texts, NDArray[np.int64], list[Counts]]:
-    """Return the words and n-grams that at least `min_df` documents hold, sorted by code points; the number of
-    documents that hold each; and the counts of all documents, block by block.
+    """Return the words and n-grams of at least `min_df` documents, their document counts, and all documents' counts.
 
-    Of more than `max_features` terms, those that occur most often are kept, equals in their sorted order. `rewrite`
-    replaces the words of a block by the terms to count.
+    The terms are sorted by code points; the counts of the documents are given block by block. If there are more than
+    `max_features` terms, the most frequent are kept, equals in their sorted order. `rewrite` replaces the words of a
+    block by the terms to count.
     """
     parts = [Part(number) for number in range(N_PARTS)]
     counts: list[Counts] = []  # their features are numbers in the parts until the vocabulary is sorted
@@ -81,15 +81,15 @@ def number_terms(
 
 
 class Counted(NamedTuple):
-    """A block's own terms, numbered as they first appear, and its documents' counts."""
+    """A block's own terms, numbered in order of first appearance, and its documents' counts."""
 
     buffer: NDArray[np.uint8]
     offsets: NDArray[np.int64]
     hashes: NDArray[np.uint64]
     n_documents: NDArray[np.int64]
     n_occurrences: NDArray[np.int64]
-    parts: NDArray[np.uint8]  # of each term
-    numbers: NDArray[np.int32]  # of each term in its part, · N_PARTS + the part's; parts write them as they merge
+    parts: NDArray[np.uint8]  # part of each term
+    numbers: NDArray[np.int32]  # of each term in its part, · N_PARTS + the part's; written by the parts when they merge
     rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]  # starts, terms and counts of the documents
 
 
@@ -142,13 +142,16 @@ class Part:
                 block.hashes,
                 mine,
             )
-            self._n_documents[numbers] += block.n_documents[mine]  # a block's terms all differ
+            self._n_documents[numbers] += block.n_documents[mine]  # the terms of a block are distinct
             self._n_occurrences[numbers] += block.n_occurrences[mine]
             block.numbers[mine] = numbers * N_PARTS + self.number
 
     def select(self, min_df: int) -> tuple[NDArray, ...]:
-        """Return the terms that at least `min_df` documents hold: their bytes, their lengths, the documents and the
-        occurrences of each, and their numbers as `Counted` has them."""
+        """Return the terms that occur in at least `min_df` documents.
+
+        They are given by their bytes, their lengths, the documents and the occurrences of each, and their numbers as in
+        `Counted`.
+        """
         terms = np.flatnonzero(self._n_documents[: self.n_terms] >= min_df)
         buffer, offsets = take_terms(self._buffer, self._offsets, terms)
         numbers = terms * N_PARTS + self.number
@@ -156,7 +159,7 @@ class Part:
 
 
 def _grown(array: NDArray, size: int) -> NDArray:
-    """Return the array with room for `size` entries, new ones zero; doubled, so that growing costs little."""
+    """Return the array enlarged for `size` entries, new ones zero; the size doubles, so that growing is cheap."""
     if size <= len(array):
         return array
     bigger = np.zeros(max(size, 2 * len(array)), dtype=array.dtype)
