@@ -18,7 +18,7 @@ def check_out(out: str | Path, *, resume: bool = False, overwrite: bool = False)
     if not str(out):
         raise ConfigError("the folder for the model has no name; give one")
     if resume and overwrite:
-        raise ConfigError("resume goes on with what is there and overwrite starts anew; choose one")
+        raise ConfigError("resume continues the run and overwrite replaces it; choose one")
     if not (resume and Path(out).exists()):
         check_target(out, overwrite=overwrite)
     partial = partial_folder(out)
