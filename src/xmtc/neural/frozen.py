@@ -44,7 +44,7 @@ Found = tuple[NDArray[np.integer], NDArray[np.floating]]  # labels and their sco
 
 
 class FrozenSpec(Record):
-    """How texts are read, and what an exported network stores next to its arrays; methods add their fields."""
+    """Settings of how texts are read, stored in an exported model; methods add their fields."""
 
     max_length: int = Field(ge=1, le=1_000_000)
     windows: int = Field(1, ge=1, le=10_000)

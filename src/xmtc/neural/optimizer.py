@@ -23,7 +23,7 @@ class Group:
 
 
 def group_by_decay(modules: Iterable[nn.Module | None], rate: float, decay: float) -> list[Group]:
-    """Return the trained parameters of modules as groups: decay on all but biases and norms. None is skipped."""
+    """Return trained parameters of modules as groups: decay on all but biases and norms. Modules may be None."""
     there = [module for module in modules if module is not None]
     named = [(name, p) for module in there for name, p in module.named_parameters() if p.requires_grad]
     # XLNet has two-dimensional biases; norms have one dimension in every family, whatever their name

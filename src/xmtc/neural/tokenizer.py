@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class TokenLayout:
-    """How a model family lays out a sequence."""
+    """The sequence layout of a model family."""
 
     pad_id: int
     pad_left: bool = False

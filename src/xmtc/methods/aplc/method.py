@@ -53,7 +53,7 @@ class HeadConfig(Settings):
 
 
 class BandConfig(Settings):
-    """How labels, by falling frequency, are split into head and tails; set one of these, or get two even bands."""
+    """Settings of the split into head and tails, by falling frequency; set one of these, or get two even bands."""
 
     proportions: list[float] | None = Field(None, description="share of the labels in head and tails: [0.5, 0.5]")
     cutoffs: list[int] | None = Field(None, description="number of labels before each tail: [1978]")

@@ -1,4 +1,4 @@
-"""A cascade: a cheap model ranks every document, an expensive model re-ranks those that gain most.
+"""A cascade: a cheap model ranks every document; an expensive model ranks only those that gain most.
 
 A gate reads the cheap model's ranking of a document and predicts how much higher the expensive model's P@5 would be. It
 is a ridge regression on the features and their squares, trained on documents that neither model was trained on. A

@@ -176,7 +176,7 @@ def _as_unseen(
 ) -> tuple[Ranking, sp.csr_matrix, LabelSet]:
     """Return a ranking, its truth and its labels, with labels hidden from a row replaced by copies without documents.
 
-    This way probabilities of unseen labels are learned only from labels that were unseen.
+    So probabilities of unseen labels are learned only from unseen labels, and those of the others only from seen ones.
     """
     if hidden is None:
         return ranking, documents.Y, documents.labels

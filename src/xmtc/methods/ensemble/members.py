@@ -27,7 +27,7 @@ NAME = "ensemble"
 
 
 class EnsembleConfig(Settings):
-    """How an ensemble combines its members. `tail` to `booster` apply to the rule "learned"."""
+    """Settings of how an ensemble combines its members. `tail` to `booster` apply to the rule "learned"."""
 
     rule: AnyRule = "mean"
     weights: tuple[float, ...] | None = None  # None: equal

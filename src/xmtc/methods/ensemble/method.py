@@ -86,7 +86,7 @@ def learn(
 ) -> CalibratedModel:
     """Combine several models with trees trained on labelled documents; the result is calibrated.
 
-    lessons: rows of the corpus, ranked by stand-ins for the members that were not trained on them, as
+    lessons: rows of the corpus, ranked by substitute models, one per member, that were not trained on them, as
     `lessons.find_lessons` yields them, with `config.depth` labels each. names: of the members in the leaderboard; by
     default their methods. about: more fields of the details.
     """

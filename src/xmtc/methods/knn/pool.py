@@ -1,8 +1,8 @@
 """The pool of voting documents, as TF-IDF vectors, encoder vectors or both; and the reader that makes the vectors.
 
 A `Reader` turns texts or feature rows into vectors. A `Pool` finds the documents nearest to them. If both kinds of
-vectors are used, the similarity is (1 − a) · cos(TF-IDF) + a · cos(encoder). It is computed for documents that are
-among the nearest by one kind, of which several times k are retrieved.
+vectors are used, the similarity is (1 − a) · cos(TF-IDF) + a · cos(encoder). Only documents that are among the nearest
+by one kind are compared by both; each kind retrieves several times k.
 """
 
 from __future__ import annotations

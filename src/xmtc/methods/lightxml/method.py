@@ -181,7 +181,7 @@ class LightxmlNetwork(Network):
         return F.logsigmoid(self.head.label_logit(text, label)) + F.logsigmoid(cluster_logit)
 
     def read(self, batch: Batch) -> Tensor:
-        """Return the texts' vectors (B, width), without LightXML's own dropout."""
+        """Return the texts' vectors (B, width), with no dropout applied to them."""
         return self._text(self.encoder, batch)
 
     def enter(self, stage: Stage) -> None:

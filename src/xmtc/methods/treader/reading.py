@@ -2,8 +2,8 @@
 
 Input: states of words, with masks of the real ones. Output: one vector per text. This module knows no labels: scopes
 are given as rows of description words, and the head is separate. Equations are those of Wang et al. (2022).
-`reader.norm` adds normalization, without which deep networks of this kind are hard to train (docs/methods/treader.md,
-"Why the literal network hardly learns").
+`reader.norm` adds the norms and residuals that a deep network needs to train and that the equations lack
+(docs/methods/treader.md, "Why the literal network hardly learns").
 """
 
 from __future__ import annotations

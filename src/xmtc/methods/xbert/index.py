@@ -31,7 +31,7 @@ _WORDS = re.compile(r"[^\W\d_]{3}|^\D*[^\W\d_]\D*$")
 
 
 class IndexConfig(MeansConfig):
-    """How labels are clustered, and how often: one ensemble member for each kind of vector and each seed."""
+    """Settings of how labels are clustered, and how often: one ensemble member per kind of vector and seed."""
 
     vectors: list[VectorKind] = Field(
         default_factory=lambda: list[VectorKind](["text"]),

@@ -126,8 +126,8 @@ class LinearMatcher:
 class JointMatcher:
     """Two matchers of the same clusters: an encoder reads the beginning of a text, a linear tree all of its words.
 
-    A cluster's score is the mean of both transformed scores, weighted by `share`. A matcher retrieves 2k clusters; for
-    a cluster not among them, its score is 0.
+    A cluster's score is the mean of both transformed scores, weighted by `share`. Each matcher retrieves 2k clusters
+    and scores all others 0.
     """
 
     neural: Matcher

@@ -172,7 +172,7 @@ def _keep(chunk: Chunk, kept: NDArray[np.bool_]) -> Chunk:
 
 
 def _replace(chunk: Chunk, places: NDArray[np.integer], other: Chunk, n_children: int) -> Chunk:
-    """Return the chunk with the children of `other` at these ascending positions; they replace existing children."""
+    """Return the chunk with the children of `other` at these ascending positions, replaced or added."""
     replaced = np.zeros(n_children, dtype=np.bool_)
     replaced[places] = True
     features, starts, children, weights = _merge(
