@@ -1,1 +1,1 @@
-"""One package per method; none imports another."""
+"""One package per method; no method imports another."""

@@ -1,1 +1,1 @@
-"""The neural ground: encoders, batches, the one training loop, prediction. Knows no method and no sparse tree."""
+"""Neural building blocks: encoders, batches, the training loop, prediction. Knows no method and no sparse tree."""

@@ -1,4 +1,4 @@
-"""Batches: documents of like length together, padded to the longest among them, as tensors."""
+"""Build batches of documents of similar length, as tensors padded to the longest document."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from xmtc.features.tokens import Tokens
-from xmtc.neural.padding import order_batches as order_batches  # the order of the batches that are made here
+from xmtc.neural.padding import order_batches as order_batches  # re-exported: the order of the batches built here
 from xmtc.neural.padding import pad_documents
 from xmtc.neural.tokenizer import TokenLayout
 
@@ -24,8 +24,8 @@ class Batch:
 
     ids: Tensor  # (B, T); of a WindowedBatch, one row per window
     mask: Tensor  # the same shape, bool
-    rows: Tensor  # (B,) numbers of the documents
-    positives: Tensor  # labels of all documents, one after another
+    rows: Tensor  # (B,) row numbers of the documents
+    positives: Tensor  # labels of all documents, concatenated
     starts: Tensor  # (B + 1,)
     lower: Tensor | None = field(default=None, kw_only=True)  # (B, T, d) states after the frozen layers, if stored
 
@@ -41,29 +41,29 @@ class Batch:
         return type(self)(**moved)
 
     def dense_targets(self, n_labels: int) -> Tensor:
-        """(B, n_labels) of zeros and ones; for small label sets only."""
+        """Return zeros and ones (B, n_labels); for small label sets only."""
         targets = torch.zeros(len(self), n_labels, device=self.ids.device)
         targets[self.document_of_positive(), self.positives] = 1
         return targets
 
     def document_of_positive(self) -> Tensor:
-        """Place in the batch of the document that each positive belongs to."""
+        """Return the position in the batch of each positive's document."""
         n_positives = self.starts.diff()
         return torch.repeat_interleave(torch.arange(len(n_positives), device=n_positives.device), n_positives)
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What a network is fed of many documents: their tokens, padded as its encoder wants them.
+    """The input of a network for many documents: their tokens, padded as its encoder expects.
 
-    A method whose network reads more than tokens derives from this and collates a batch of its own.
+    A method whose network reads more than tokens subclasses this and overrides `collate`.
     """
 
     tokens: Tokens
     layout: TokenLayout
 
     def collate(self, rows: Sequence[int] | NDArray[np.integer], Y: sp.csr_matrix | None = None) -> Batch:
-        """Pad the documents of `rows` and gather their labels, if there are any to learn from."""
+        """Pad the documents of `rows` and collect their labels, if given for training."""
         rows = np.asarray(rows, dtype=np.int64)
         ids, mask, window_starts = pad_documents([self.tokens[int(row)] for row in rows], self.layout)
         labels = [np.empty(0, np.int64)] * len(rows)
@@ -80,7 +80,7 @@ class Inputs:
         return WindowedBatch(*[*parts, torch.from_numpy(window_starts)], lower=lower)
 
     def _pad_states(self, states: NDArray[np.float16], rows: NDArray[np.integer], mask: NDArray[np.bool_]) -> Tensor:
-        """The stored states of the documents at the places that the mask shows: (rows of the mask, T, d)."""
+        """Return the stored states of the documents at the real tokens of the mask: (rows of the mask, T, d)."""
         padded = np.zeros((*mask.shape, states.shape[1]), dtype=np.float32)
         padded[mask] = states[self.tokens.places(rows)]
         return torch.from_numpy(padded)

@@ -1,4 +1,4 @@
-"""Candidates: which labels a step or a prediction looks at, out of clusters of labels."""
+"""Choose candidates: the labels that a training step or a prediction scores, from clusters of labels."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ class Clusters(nn.Module):
 
     @property
     def n_clusters(self) -> int:
-        """K."""
+        """Return K."""
         return len(self.members)
 
     @property
     def n_labels(self) -> int:
-        """L."""
+        """Return L."""
         return len(self.cluster_of)
 
     def truth(self, batch: Batch) -> Tensor:
-        """(B, K): 1 where a cluster holds any of a document's labels."""
+        """Return 1 where a cluster holds any of a document's labels: (B, K)."""
         truth = torch.zeros(len(batch), self.n_clusters, device=batch.ids.device)
         truth[batch.document_of_positive(), self.cluster_of[batch.positives]] = 1
         return truth
 
     def choose(self, logits: Tensor, n: int, truth: Tensor | None = None) -> Tensor:
-        """Return n clusters a document, by score; with `truth`, clusters that hold positives come first.
+        """Return n clusters per document, by score; with `truth`, clusters that hold positives come first.
 
-        A document with more than n of these has them all, so that no positive is ever lost; the others are padded
-        with −1: what is chosen for a document does not hang on those beside it.
+        A document with more than n such clusters gets all of them, so no positive is lost; other rows are padded with
+        −1. The choice for a document does not depend on the rest of the batch.
         """
         if truth is None:
             return logits.topk(min(n, self.n_clusters), dim=1).indices
@@ -55,13 +55,13 @@ class Clusters(nn.Module):
         return chosen.masked_fill(torch.arange(width, device=chosen.device) >= n_each, -1)
 
     def labels_of(self, chosen: Tensor) -> tuple[Tensor, Tensor]:
-        """All labels of the chosen clusters (B, C), padded with −1, and the cluster of each; no label comes twice."""
+        """Return all labels of the chosen clusters (B, C), distinct, padded with −1, and the cluster of each."""
         labels = self.members[chosen].masked_fill((chosen < 0).unsqueeze(2), -1).flatten(1)
         cluster_of = chosen.unsqueeze(2).expand(-1, -1, self.members.shape[1]).flatten(1)
         return labels, cluster_of
 
     def targets(self, labels: Tensor, batch: Batch) -> Tensor:
-        """(B, C): 1 where a candidate is one of its document's labels."""
+        """Return 1 where a candidate is one of its document's labels: (B, C)."""
         targets = torch.zeros(labels.shape, device=labels.device)
         width = int(batch.starts.diff().max()) if len(batch) else 0
         if width == 0:

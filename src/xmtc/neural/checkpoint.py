@@ -1,8 +1,8 @@
-"""What a run writes to its folder: checkpoints, from which it resumes as if it had not stopped, and its log.
+"""Write and read a run's folder: its log, and checkpoints from which it resumes as if it had not stopped.
 
-Checkpoints are safetensors and JSON, never pickled. They are stored in `<out>.partial/`; each is written to a sibling
-and renamed, and the two newest are kept. Random numbers need no saving: batches and dropout are functions of (seed,
-epoch, step).
+Checkpoints are safetensors and JSON, never pickled. They are stored in `<out>.partial/`. Each is written to a sibling
+and renamed; the two newest are kept. Random states are not saved: batches and dropout are functions of (seed, epoch,
+step).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KEPT = 2
 
 
 class Checkpoints:
-    """The checkpoints of one run; without a folder nothing is kept."""
+    """The checkpoints of one run; without a folder, nothing is saved."""
 
     def __init__(self, folder: Path | None, identity: Mapping[str, Any]) -> None:
         self.folder = folder
@@ -55,7 +55,7 @@ class Checkpoints:
         extra: Mapping[str, Tensor],
         state: Mapping[str, Any],
     ) -> None:
-        """Write one checkpoint and drop the oldest beyond two."""
+        """Write one checkpoint and delete all but the two newest."""
         if self.folder is None:
             return
         from safetensors.torch import save_file
@@ -82,7 +82,7 @@ class Checkpoints:
     def load(
         self, network: nn.Module, optimizers: list[torch.optim.Optimizer]
     ) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Put the newest checkpoint into network and optimizers; return its extra tensors and state, or None."""
+        """Load the newest checkpoint into network and optimizers; return its extra tensors and state, or None."""
         found = [] if self.folder is None else sorted(self.folder.glob("step-*"))
         if not found:
             return None
@@ -103,9 +103,9 @@ class Checkpoints:
 
 
 class RunLog:
-    """The run's log: one JSON object per line; without a path, nothing. Trackers receive the figures, too.
+    """The run's log: one JSON object per line; without a path, none is written. Trackers also receive the figures.
 
-    Of an earlier run it keeps the lines up to step `upto`.
+    The lines of an earlier run are kept up to step `upto`.
     """
 
     def __init__(self, path: Path | None, upto: int = 0, trackers: Sequence[Tracker] = ()) -> None:
@@ -116,10 +116,10 @@ class RunLog:
             return
         kept = _lines(path, upto) if path.is_file() else []
         path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8", newline="\n")
-        self._file = path.open("a", buffering=1, encoding="utf-8", newline="\n")  # each line goes to disk at once
+        self._file = path.open("a", buffering=1, encoding="utf-8", newline="\n")  # each line is written at once
 
     def write(self, *, step: int, **facts: Any) -> None:
-        """Add one line with these facts and the seconds since the run began or resumed."""
+        """Write one line with these facts and the seconds since the run began or resumed."""
         if self._file is not None:
             seconds = round(time.monotonic() - self._started, 3)
             self._file.write(json.dumps({"step": step, **facts, "seconds": seconds}) + "\n")
@@ -127,7 +127,7 @@ class RunLog:
             tracker.log(step, {name: float(value) for name, value in facts.items() if value is not None})
 
     def close(self) -> None:
-        """Close the file; trackers are closed by those who opened them."""
+        """Close the file; the caller that opened the trackers closes them."""
         if self._file is not None:
             self._file.close()
 
@@ -140,7 +140,7 @@ def _read_json(path: Path) -> Any:
 
 
 def _storable(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Contiguous tensors on the CPU; safetensors refuses any that share memory, and only those are copied."""
+    """Return contiguous tensors on the CPU; those that share memory are copied, because safetensors rejects them."""
     stored: dict[str, Tensor] = {}
     seen: set[int] = set()
     for name, tensor in tensors.items():
@@ -151,7 +151,7 @@ def _storable(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _unflatten(optimizers: list[torch.optim.Optimizer], flat: Mapping[str, Tensor]) -> None:
-    """Put back the optimizers' state, which is named <optimizer>.<parameter>.<name>."""
+    """Restore the optimizers' state, which is named <optimizer>.<parameter>.<name>."""
     for i, optimizer in enumerate(optimizers):
         whole = optimizer.state_dict()
         state: dict[int, dict[str, Tensor]] = {}
@@ -163,12 +163,12 @@ def _unflatten(optimizers: list[torch.optim.Optimizer], flat: Mapping[str, Tenso
 
 
 def _lines(path: Path, upto: int) -> list[str]:
-    """The whole lines of steps up to `upto`: what came after the last checkpoint is done again."""
+    """Return the complete lines of steps up to `upto`: later steps are run again after the last checkpoint."""
     kept = []
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
             if json.loads(line)["step"] <= upto:
                 kept.append(line)
-        except (ValueError, KeyError, TypeError):  # cut by a kill
+        except (ValueError, KeyError, TypeError):  # truncated when the process was killed
             continue
     return kept

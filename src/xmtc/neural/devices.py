@@ -1,4 +1,4 @@
-"""Where training runs: devices, precision and processes, by Hugging Face Accelerate."""
+"""Set up devices, precision and processes for training, with Hugging Face Accelerate."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ loss.backward()
 
 
 class LossOnly(nn.Module):
-    """DistributedDataParallel hooks into forward: so forward is the loss."""
+    """Wraps a network so that forward is the loss, because DistributedDataParallel hooks into forward."""
 
     def __init__(self, network: Trainable) -> None:
         super().__init__()
         self.network = network
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """(sum, count) of the network's loss."""
+        """Return (sum, count) of the network's loss."""
         return self.network.loss(batch)
 
 
@@ -44,7 +44,7 @@ class LossOnly(nn.Module):
 def _probe_bf16() -> None:
     """Raise ConfigError if this CPU cannot train in bf16.
 
-    Tried in a process of its own: where the system does not let programs use AMX, the first product ends the process.
+    This is tested in a separate process: if the system does not allow AMX, the first product kills the process.
     """
     ended = subprocess.run([sys.executable, "-c", _BF16_STEP], capture_output=True, text=True, check=False)
     if ended.returncode:
@@ -54,24 +54,24 @@ def _probe_bf16() -> None:
 
 
 def build_accelerator(precision: Precision, skips_parameters: bool) -> Accelerator:
-    """Return Accelerate's view of this process; raise ConfigError for a precision that its hardware does not have.
+    """Return the accelerator of this process; raise ConfigError for a precision that the hardware does not support.
 
-    skips_parameters: a step may leave parameters out.
+    skips_parameters: whether a step may leave parameters unused.
     """
     on_cpu = not (torch.cuda.is_available() or torch.backends.mps.is_available() or torch.xpu.is_available())
     if on_cpu and precision == "fp16":
         raise ConfigError("train.precision = fp16 is for GPUs; this run is on a CPU: leave it at fp32, or try bf16")
     if on_cpu and precision == "bf16":
         _probe_bf16()
-    if os.environ.get("XMTC_THREADS"):  # torch may have been loaded before xmtc, or the number changed since
+    if os.environ.get("XMTC_THREADS"):  # torch may have been imported before xmtc, or the number has changed since
         torch.set_num_threads(n_threads())
     AcceleratorState._reset_state()  # an earlier run in this process may have had another precision
     return Accelerator(
-        # it takes torchrun's processes on CPUs for unrelated ones unless it is told that there is nothing else
+        # without this, it treats torchrun's processes on CPUs as unrelated ones
         cpu=on_cpu,
         mixed_precision="no" if precision == "fp32" else precision,
         kwargs_handlers=[
-            # buffers are fixed here: there is nothing to broadcast in every step
+            # buffers never change here: no broadcast needed in each step
             DistributedDataParallelKwargs(find_unused_parameters=skips_parameters, broadcast_buffers=False)
         ],
     )

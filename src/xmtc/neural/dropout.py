@@ -1,8 +1,8 @@
-"""Dropout that does not wait for its random numbers.
+"""Fast dropout on CPUs.
 
-On a CPU torch draws one number for each element, one after another: of a step on short texts that was a sixth. Here
-four elements share the 64 bits of one draw, so the share that is dropped is exact to 1/65,536. Elsewhere it is
-torch's own.
+On a CPU, torch draws one random number per element, sequentially, which took a sixth of a step on short texts. Here
+four elements share the 64 bits of one draw, so the dropped share is exact to 1/65,536. On other devices, torch's own
+dropout is used.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-_LANES = 4  # elements of 16 bits in one draw
+_LANES = 4  # elements of 16 bits per draw
 _LEVELS = 1 << 16
 
 
 class Dropout(nn.Dropout):
-    """Set a share p of the elements to zero while training and scale the others by 1 / (1 − p)."""
+    """Sets a share p of the elements to zero in training and scales the others by 1 / (1 − p)."""
 
     def forward(self, states: Tensor) -> Tensor:
-        """Return the states, some of them dropped."""
+        """Return the states with some elements dropped."""
         if not self.training or self.p == 0:
             return states
         if states.device.type != "cpu":
@@ -31,7 +31,7 @@ class Dropout(nn.Dropout):
 
 
 def replace_dropout(network: nn.Module) -> None:
-    """Put this dropout in the place of every nn.Dropout of a network."""
+    """Replace every nn.Dropout of a network with this dropout."""
     for module in list(network.modules()):
         for name, child in module.named_children():
             if type(child) is nn.Dropout:

@@ -1,6 +1,6 @@
-"""Vectors of texts: what an encoder or a network makes of them, in the one loop that predicts.
+"""Compute vectors of texts with an encoder or a network, in the prediction loop.
 
-Texts, tokens or inputs enter; vectors leave, and with a network that ranks by them, rankings.
+Input: texts, tokens or inputs. Output: vectors and, if the network ranks by them, rankings.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Embedder(nn.Module, ABC):
 def read_inputs(
     network: Embedder, inputs: Inputs, k: int, width: int | None, progress: Progress = SILENT
 ) -> tuple[Ranking, NDArray[np.float32] | None]:
-    """Rank documents and, in the same pass, keep their vectors of this width; None keeps none."""
+    """Rank documents and return their vectors of this width from the same pass; None returns no vectors."""
     watched = _Watched(network, len(inputs.tokens), width)
     ranking = rank_inputs(watched, inputs, k, progress=progress)
     return ranking, watched.vectors
@@ -57,7 +57,7 @@ def read_inputs(
 def embed_texts(
     texts: Texts, encoder: Encoder, tokenizer: Tokenizer, progress: Progress = SILENT
 ) -> NDArray[np.float32]:
-    """Return the mean of the encoder's last layer for each text: (texts, d). Kept in the cache."""
+    """Return the mean of the encoder's last layer for each text: (texts, d). The result is cached."""
 
     def compute() -> dict[str, NDArray[np.float32]]:
         tokens = tokenize_once(texts, tokenizer, tokenizer.fingerprint(), progress)
@@ -78,20 +78,20 @@ def mean_states(encoder: Encoder, tokens: Tokens, progress: Progress = SILENT) -
 
 @dataclass(frozen=True, eq=False)
 class FrozenEncoder:
-    """An encoder as it was pretrained: texts in, the means of its last layer out. A model folder can hold it."""
+    """A pretrained encoder: texts in, means of its last layer out. It can be saved in a model folder."""
 
     encoder: Encoder
     tokenizer: Tokenizer
 
     @classmethod
     def pretrained(cls, config: EncoderConfig) -> FrozenEncoder:
-        """Load it by the name that the settings give."""
+        """Load the encoder that the settings name."""
         encoder, tokenizer = load_encoder(config)
         return cls(encoder.eval(), tokenizer)
 
     @classmethod
     def restore(cls, reader: FolderReader, prefix: str, config: EncoderConfig) -> FrozenEncoder:
-        """Load what `save` wrote; neither hub nor cache is needed."""
+        """Load what `save` wrote; needs neither hub nor cache."""
         encoder, tokenizer = read_encoder(reader, f"{prefix}/encoder", config)
         return cls(restore_network(lambda: encoder, reader, f"{prefix}/weights"), tokenizer)
 
@@ -100,18 +100,18 @@ class FrozenEncoder:
         return mean_states(self.encoder, tokenize(texts, self.tokenizer))
 
     def once(self, texts: Texts, progress: Progress = SILENT) -> NDArray[np.float32]:
-        """Return the same, or what an earlier run kept in the cache."""
+        """Return the same, from the cache if an earlier run stored it."""
         return embed_texts(texts, self.encoder, self.tokenizer, progress)
 
     def save(self, out: FolderWriter, prefix: str) -> None:
-        """Write the encoder, weights and all."""
+        """Write the encoder, including its weights."""
         save_encoder(self.encoder, self.tokenizer, out.folder / prefix / "encoder")
         weights = {name: value.detach().cpu().numpy() for name, value in self.encoder.state_dict().items()}
         out.tensors(f"{prefix}/weights", weights)
 
 
 def embed_by_words(encoder: Encoder, tokenizer: Tokenizer) -> Callable[[list[str]], NDArray[np.float32]]:
-    """Return a function from texts to the mean of their pieces' word embeddings, which know no context."""
+    """Return a function from texts to the mean of their pieces' word embeddings, which are context-free."""
     table = encoder.embed_words().weight.detach().cpu().numpy()
     special = np.array(tokenizer.inner.all_special_ids)
 
@@ -128,25 +128,25 @@ def embed_by_words(encoder: Encoder, tokenizer: Tokenizer) -> Callable[[list[str
 
 
 def spread_words(config: EncoderConfig) -> Callable[[list[str]], NDArray[np.float32]]:
-    """Return a function from words to their embeddings by an encoder, which vary by 1 as random vectors do."""
+    """Return a function from words to an encoder's embeddings, scaled to standard deviation 1 like random vectors."""
     encoder, tokenizer = load_encoder(config)
     scale, rows = np.float32(spread_scale(encoder)), embed_by_words(encoder, tokenizer)
     return lambda texts: scale * rows(texts)
 
 
 def spread_scale(encoder: Encoder) -> float:
-    """What makes an encoder's word embeddings vary by 1."""
+    """Return the factor that scales an encoder's word embeddings to standard deviation 1."""
     return 1 / max(1e-6, encoder.embed_words().weight.detach().std().item())
 
 
 class _Watched(Predictive):
-    """A network whose vectors are kept as they pass by; only the predictor meets it."""
+    """Wraps a network to record its vectors during prediction; used only by the predictor."""
 
     def __init__(self, network: Embedder, n: int, width: int | None) -> None:
         super().__init__()
         self.network = network
         self.vectors = None if width is None else np.zeros((n, width), dtype=np.float32)
-        self.training = network.training  # the predictor leaves all as it was
+        self.training = network.training  # the predictor restores this mode
 
     def rank(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
         vectors = self.network.embed(batch)
@@ -156,12 +156,12 @@ class _Watched(Predictive):
 
 
 class _Mean(Embedder):
-    """An encoder as it was pretrained; ranks nothing."""
+    """A pretrained encoder; ranks nothing."""
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
         self.encoder = encoder
-        self.training = encoder.training  # the predictor leaves all as it was
+        self.training = encoder.training  # the predictor restores this mode
 
     def embed(self, batch: Batch) -> Tensor:
         return pool_text(self.encoder(batch.ids, batch.mask), [("mean", -1)])

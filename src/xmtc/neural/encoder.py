@@ -1,7 +1,7 @@
-"""Encoder: any Hugging Face encoder behind one type that returns all layers, the mask and where [CLS] stands.
+"""Encoder: wraps any Hugging Face encoder; returns the states of all layers, the mask and the position of [CLS].
 
-Token ids enter, states leave. Left and right padding, segments and the place of [CLS] are hidden here, so that no
-method asks which family it runs on. There is no table of classes: AutoModel and AutoTokenizer decide.
+Input: token ids. Output: states. This module handles left and right padding, segments and the position of [CLS], so
+that methods work with any model family. There is no table of classes: AutoModel and AutoTokenizer choose them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from xmtc.neural.encoder_config import EncoderConfig as EncoderConfig  # the set
 from xmtc.neural.encoder_config import PooledEncoderConfig as PooledEncoderConfig
 from xmtc.neural.resolve import resolve
 from xmtc.neural.tokenizer import Tokenizer as Tokenizer
-from xmtc.neural.tokenizer import TokenLayout as TokenLayout  # what an encoder comes with
+from xmtc.neural.tokenizer import TokenLayout as TokenLayout  # part of every encoder
 
 if TYPE_CHECKING:
     from xmtc.neural.lower import Halves
@@ -34,19 +34,19 @@ _MOST_LAYERS = 1000  # of an encoder in a model folder
 
 
 class Encoded(NamedTuple):
-    """What an encoder says of a batch."""
+    """An encoder's output for a batch."""
 
     states: tuple[Tensor, ...]  # embeddings first, then every layer: (B, T, d)
     mask: Tensor  # (B, T) bool: real tokens
-    cls: Tensor  # (B,) place of [CLS]
+    cls: Tensor  # (B,) position of [CLS]
 
 
 class Encoder(nn.Module):
     """An encoder network and its layout; rows of token ids in, `Encoded` out."""
 
     width: int  # of a state
-    n_layers: int  # the embeddings not counted
-    n_heads: int  # of attention in a layer
+    n_layers: int  # without the embeddings
+    n_heads: int  # attention heads per layer
 
     def __init__(self, network: Any, layout: TokenLayout) -> None:
         super().__init__()
@@ -55,27 +55,27 @@ class Encoder(nn.Module):
         self.layout = layout
         self.width = int(network.config.hidden_size)
         self.n_layers = int(network.config.num_hidden_layers)
-        self.n_heads = int(getattr(network.config, "num_attention_heads", 12))  # twelve, where the family does not say
-        self.halves: Halves | None = None  # the frozen layers and those above, where their states are stored
+        self.n_heads = int(getattr(network.config, "num_attention_heads", 12))  # 12 if the family does not define it
+        self.halves: Halves | None = None  # the frozen layers and those above, if their states are stored
 
     def forward(self, ids: Tensor, mask: Tensor, lower: Tensor | None = None) -> Encoded:
         """Encode padded ids (B, T); mask (B, T) is true at real tokens.
 
-        lower: stored states (B, T, d) after the frozen layers. Only the layers above run then, and the states that are
-        returned begin with these.
+        lower: stored states (B, T, d) after the frozen layers. If given, only the layers above run, and the returned
+        states begin with these.
         """
         if lower is not None:
-            assert self.halves is not None  # states are stored by a divided network
+            assert self.halves is not None  # only a split network stores states
             return self.halves.read_above(lower, ids, mask)
         given: dict[str, Tensor] = {"input_ids": ids, "attention_mask": mask.long()}
         layout = self.layout
         cls = mask.shape[1] - 1 - mask.flip(1).int().argmax(1) if layout.cls_last else mask.int().argmax(1)
         if layout.segments:
-            places = torch.arange(ids.shape[1], device=ids.device)  # from a shape, not a length: an export traces it
+            places = torch.arange(ids.shape[1], device=ids.device)  # from a shape, not len(): export traces it
             segments = torch.where(mask, 0, layout.pad_segment)
             given["token_type_ids"] = torch.where(places == cls.unsqueeze(1), layout.cls_segment, segments)
         output = self.network(**given, output_hidden_states=True)
-        # the last state is the network's output: XLNet's carries its output dropout, its list of states does not
+        # use the network's output as last state: XLNet applies its output dropout there, but not in its list of states
         return Encoded((*output.hidden_states[:-1], output.last_hidden_state), mask, cls)
 
     def embed_words(self) -> nn.Embedding:
@@ -85,7 +85,7 @@ class Encoder(nn.Module):
 
 
 def load_encoder(config: EncoderConfig) -> tuple[Encoder, Tokenizer]:
-    """Load pretrained weights and the tokenizer that goes with them."""
+    """Load pretrained weights and their tokenizer."""
     from safetensors import SafetensorError
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
@@ -116,31 +116,31 @@ def load_encoder(config: EncoderConfig) -> tuple[Encoder, Tokenizer]:
 def save_encoder(encoder: Encoder, tokenizer: Tokenizer, folder: Path) -> None:
     """Write config, layout and tokenizer; the weights are saved with the rest of the method's network."""
     folder.mkdir(parents=True, exist_ok=True)
-    if tokenizer.inner.is_fast:  # it remembers how it was last called; a cached run never called it
+    if tokenizer.inner.is_fast:  # it stores the arguments of its last call, which a cached run never made
         tokenizer.inner.backend_tokenizer.no_truncation()
         tokenizer.inner.backend_tokenizer.no_padding()
     tokenizer.inner.save_pretrained(folder)
     stored = folder / "tokenizer_config.json"
     known = json.loads(stored.read_text(encoding="utf-8"))
-    known.pop("local_files_only", None)  # how it was loaded is no part of it
+    known.pop("local_files_only", None)  # depends on how it was loaded
     stored.write_text(
         json.dumps(known, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n"
     )
     settings = json.loads(encoder.network.config.to_json_string(use_diff=False))
-    settings.pop("_name_or_path", None)  # where it was loaded from: the same weights must give the same bytes
+    settings.pop("_name_or_path", None)  # depends on the source; the same weights must give the same bytes
     (folder / "config.json").write_text(
         json.dumps(settings, indent=2, sort_keys=True) + "\n", encoding="utf-8", newline="\n"
     )
     layout = asdict(encoder.layout)
-    del layout["window"]  # is a setting
+    del layout["window"]  # it is a setting
     (folder / "layout.json").write_text(json.dumps(layout, sort_keys=True) + "\n", encoding="utf-8", newline="\n")
 
 
 def restore_encoder(folder: Path, config: EncoderConfig, largest: int | None = None) -> tuple[Encoder, Tokenizer]:
-    """Rebuild an encoder, with weights still to be loaded, and its tokenizer from what `save_encoder` wrote.
+    """Rebuild an encoder without its weights, and its tokenizer, from what `save_encoder` wrote.
 
-    largest: numbers that its weights may have; a folder that describes a larger encoder is refused before memory is
-    taken. Raises a ModelError for a folder that does not hold an encoder and its tokenizer.
+    largest: maximum number of weights; a folder that describes a larger encoder raises before memory is allocated.
+    Raises ModelError for a folder that does not hold an encoder and its tokenizer.
     """
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
@@ -161,7 +161,7 @@ def restore_encoder(folder: Path, config: EncoderConfig, largest: int | None = N
         if config.lowercase:
             _lowercase(inner)
         encoder, tokenizer = _assemble(network, inner, layout, config)
-        # the encoder must read what its tokenizer gives: every id has an embedding, every place a position
+        # every id of the tokenizer needs an embedding, and every token a position
         n_words, longest = encoder.embed_words().num_embeddings, _longest(encoder.network)
         if max(tokenizer.inner.get_vocab().values()) >= n_words or not 0 <= encoder.layout.pad_id < n_words:
             raise ValueError(f"the tokenizer numbers more pieces than the encoder's {n_words:,}")
@@ -180,7 +180,7 @@ def restore_encoder(folder: Path, config: EncoderConfig, largest: int | None = N
             encoder.eval()(ids, mask)
     except (KeyboardInterrupt, SystemExit, XmtcError):
         raise
-    except BaseException as error:  # whatever the libraries raise: a panic of tokenizers is not an Exception
+    except BaseException as error:  # libraries may raise anything: a panic of tokenizers is not an Exception
         reason = (str(error).strip().splitlines() or [""])[0][:150]
         raise ModelError(
             f"{folder} does not hold an encoder and its tokenizer ({type(error).__name__}: {reason}); train the model "
@@ -190,7 +190,7 @@ def restore_encoder(folder: Path, config: EncoderConfig, largest: int | None = N
 
 
 def _assemble(network: Any, inner: Any, layout: TokenLayout, config: EncoderConfig) -> tuple[Encoder, Tokenizer]:
-    """Encoder and tokenizer, agreed on the windows of the settings."""
+    """Return encoder and tokenizer with the windows of the settings."""
     if not isinstance(config, PooledEncoderConfig) or config.windows == 1:
         return Encoder(network, layout), Tokenizer(inner, config.max_length)
     tokenizer = Tokenizer(inner, config.max_length, config.windows, config.window_choice)
@@ -198,7 +198,7 @@ def _assemble(network: Any, inner: Any, layout: TokenLayout, config: EncoderConf
 
 
 def _lowercase(inner: Any) -> None:
-    """Lower-case texts before the tokenizer's own rules: done there, a token's place in the text stays right."""
+    """Lower-case texts in the tokenizer, before its own rules, so that token offsets stay correct."""
     from tokenizers import normalizers
 
     if not inner.is_fast:
@@ -209,7 +209,7 @@ def _lowercase(inner: Any) -> None:
 
 
 def _adjust(settings: Any, config: EncoderConfig) -> None:
-    """Fewer layers and another dropout, in the words of whatever family this is."""
+    """Set the number of layers and the dropout, under the names that the model family uses."""
     if getattr(settings, "is_encoder_decoder", False):
         raise ConfigError(f"{config.name} is an encoder and a decoder; take an encoder, such as BERT")
     if config.layers is not None:
@@ -226,9 +226,9 @@ def _adjust(settings: Any, config: EncoderConfig) -> None:
 
 
 def _longest(network: Any) -> int | None:
-    """The most tokens that the network reads; None where it knows distances only (XLNet, DeBERTa).
+    """Return the maximum number of tokens that the network reads; None for relative positions (XLNet, DeBERTa).
 
-    A position table that keeps places for padding, as RoBERTa's two, takes that many tokens fewer.
+    A position table that reserves rows for padding, such as RoBERTa's two, takes that many tokens fewer.
     """
     for name, module in network.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
@@ -240,7 +240,7 @@ def _longest(network: Any) -> int | None:
 
 
 def _layout(inner: Any, network: Any) -> TokenLayout:
-    """Read the layout off a tokenized word."""
+    """Derive the layout from a tokenized word."""
     sample = inner("a", return_token_type_ids=True)
     ids, segments = sample["input_ids"], sample["token_type_ids"]
     cls_last = inner.cls_token_id is not None and ids[-1] == inner.cls_token_id and ids[0] != inner.cls_token_id
@@ -257,7 +257,8 @@ def _layout(inner: Any, network: Any) -> TokenLayout:
 def _freeze(encoder: Encoder, n_layers: int) -> None:
     """Train only weights that a state after the first `n_layers` depends on, and no state before these.
 
-    With 0 layers all but idle weights are trained, such as BERT's pooler: several processes would wait for those.
+    With 0 layers, all weights are trained except idle ones, such as BERT's pooler: several processes would wait for
+    those.
     """
     if n_layers >= encoder.n_layers:
         raise ConfigError(
@@ -277,7 +278,7 @@ def _freeze(encoder: Encoder, n_layers: int) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep transformers from drawing bars, and from reporting the layers that were left out on purpose."""
+    """Suppress progress bars of transformers, and its warnings about layers that are dropped on purpose."""
     from transformers.utils import logging as voice
 
     level, bars = voice.get_verbosity(), voice.is_progress_bar_enabled()

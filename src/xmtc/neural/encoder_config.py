@@ -1,4 +1,4 @@
-"""EncoderConfig: which encoder reads the texts. Needs no torch, so that settings can be checked without it."""
+"""EncoderConfig: settings of the encoder that reads the texts. Needs no torch, so that settings can be checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PART = re.compile(r"(cls|mean)([1-9]\d*)?|default")
 
 
 class EncoderConfig(Settings):
-    """Which encoder reads the texts."""
+    """Settings of the encoder that reads the texts."""
 
     name: str = Field("minilm", description="folder, hub name, or minilm, minilm-l3, gte-small")
     layers: int | None = Field(None, ge=1, le=1_000, description="keep only the first so many layers")
@@ -29,7 +29,7 @@ class EncoderConfig(Settings):
 
 
 class PooledEncoderConfig(EncoderConfig):
-    """The encoder, how it reads texts longer than a window of max_length tokens, and what a text's vector takes."""
+    """Settings of the encoder, of windows of max_length tokens for longer texts, and of pooling."""
 
     windows: int = Field(
         1, ge=1, le=10_000, description="windows of max_length tokens that are read of a long text, at most"
@@ -47,7 +47,7 @@ class PooledEncoderConfig(EncoderConfig):
     @model_validator(mode="before")
     @classmethod
     def _convert_old_keys(cls, given: Any) -> Any:
-        """Turn `mean` and `cls_layers` into `pool`: models saved before there was a pool have these, and must load."""
+        """Convert `mean` and `cls_layers` to `pool`, so that models saved before `pool` existed still load."""
         if not isinstance(given, dict) or not {"mean", "cls_layers"} & given.keys():
             return given
         new = {key: value for key, value in given.items() if key not in ("mean", "cls_layers")}

@@ -1,11 +1,12 @@
-"""Explanations: how much each word of a text mattered to a label, by attention or by gradient × input.
+"""Explain how much each word of a text affects a label, by attention or by gradient × input.
 
-A network that attends to words for each label says so itself. For the others, gradient × input tells how much each
-word's embedding pushed the label's logit.
+A network whose labels attend to words provides its attention weights. For other networks, gradient × input measures how
+much each word's embedding changed the label's logit.
 
-The gradient is averaged on the way from no words to the text's words (integrated gradients; Sundararajan et al. 2017).
-At the text itself it says little: most families normalise the embeddings, so their scale, which is the direction that
-gradient × input looks in, changes nothing. The weights of all tokens add up to the logit's change on that way.
+The gradient is averaged along the path from no words to the text's words (integrated gradients; Sundararajan et al.
+2017). At the text itself it is not informative: most families normalise the embeddings, so their scale, which is the
+direction that gradient × input measures, has no effect. The weights of all tokens sum to the logit's change along the
+path.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ _STEPS = 16
 
 @runtime_checkable
 class Attending(Protocol):
-    """A network whose labels attend to words: explanations show that instead of gradients."""
+    """A network whose labels attend to words: explanations show the attention instead of gradients."""
 
     def attend(self, batch: Batch, label: int) -> Tensor | None:
-        """Return (B, T) how much a label attends to each token; None if the network has no such part."""
+        """Return a label's attention to each token (B, T); None if the network has no attention over words."""
 
 
 def explain_words(
@@ -36,7 +37,7 @@ def explain_words(
 ) -> tuple[tuple[int, int, float], ...]:
     """Return (start, end, weight) of the words of one text; a word's weight is the sum over its pieces.
 
-    Weights are the label's attention where the network attends to words.
+    If the network attends to words, weights are the label's attention.
     """
     was_training = network.training
     network.eval()
@@ -46,7 +47,7 @@ def explain_words(
         of_tokens = _push(network, batch, label) if attention is None else attention.flatten()
     finally:
         network.train(was_training)
-    weights = of_tokens[batch.mask.flatten()].tolist()  # one a real token, window after window
+    weights = of_tokens[batch.mask.flatten()].tolist()  # one per real token, window after window
     words = [match.span() for match in _WORD.finditer(text)]
     shares = dict.fromkeys(words, 0.0)
     for (start, end), weight in zip(offsets, weights, strict=True):
@@ -58,8 +59,8 @@ def explain_words(
 
 
 def _push(network: Network, batch: Batch, label: int) -> Tensor:
-    """Gradient × input of each token, window after window, the gradient averaged on the way."""
-    pushes: list[Tensor] = []  # one a step: (tokens,)
+    """Return gradient × input of each token, window after window, with the gradient averaged along the path."""
+    pushes: list[Tensor] = []  # one per step: (tokens,)
     turned = False
     hook = None
     try:
@@ -69,7 +70,7 @@ def _push(network: Network, batch: Batch, label: int) -> Tensor:
             def hold(
                 module: object, given: tuple[Tensor], output: Tensor, held: list[Any] = held, step: int = step
             ) -> Tensor:
-                nonlocal turned  # XLNet lays ids and states out as (T, windows)
+                nonlocal turned  # XLNet's layout of ids and states is (T, windows)
                 turned = not torch.equal(given[0], batch.ids)
                 whole = output.detach()
                 part = (whole * ((step + 0.5) / _STEPS)).requires_grad_()

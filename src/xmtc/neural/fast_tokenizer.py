@@ -1,4 +1,4 @@
-"""FastTokenizer: a stored tokenizer, read by the `tokenizers` package; needs neither torch nor transformers."""
+"""FastTokenizer: read a stored tokenizer with the `tokenizers` package; needs neither torch nor transformers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 
 class FastTokenizer:
-    """A tokenizer.json as an exported model stores it; `Tokenizer` calls it as it calls those of transformers.
+    """A tokenizer.json as stored in an exported model; `Tokenizer` calls it like a tokenizer of transformers.
 
-    max_length: where texts are cut, special tokens counted; None leaves them whole.
+    max_length: truncates texts, including special tokens; None does not truncate.
     """
 
     is_fast = True
@@ -21,7 +21,7 @@ class FastTokenizer:
             self.backend_tokenizer.enable_truncation(max_length)
 
     def __call__(self, texts: str | list[str], *, add_special_tokens: bool = True, **_: object) -> dict[str, Any]:
-        """Return the ids and places of tokens; a list of each for a list of texts."""
+        """Return the ids and offsets of tokens; a list of each for a list of texts."""
         one = isinstance(texts, str)
         batch = [texts] if one else texts
         found = self.backend_tokenizer.encode_batch(batch, add_special_tokens=add_special_tokens)

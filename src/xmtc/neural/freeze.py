@@ -1,7 +1,7 @@
-"""Freezing: a trained network becomes an ONNX graph and arrays, which `frozen.py` reads without torch.
+"""Export a trained network to an ONNX graph and arrays, which `frozen.py` reads without torch.
 
-Modules that are traced here take token ids and a mask, and give vectors. What follows them is written as arrays: with
-int8, matrices row by row in 8 bits.
+Modules traced here take token ids and a mask, and return vectors. The layers after them are written as arrays; with
+int8, matrices are stored row by row in 8 bits.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from xmtc.neural.graph import GRAPH
 from xmtc.neural.pooling import Kind, pool_text
 
 _OPSET = 17
-_LEVELS = 127  # of 8 bits, on either side of 0
-_OPEN = {"ids": {0: "rows", 1: "tokens"}, "mask": {0: "rows", 1: "tokens"}}  # sizes that differ from batch to batch
+_LEVELS = 127  # of 8 bits, on each side of 0
+_OPEN = {"ids": {0: "rows", 1: "tokens"}, "mask": {0: "rows", 1: "tokens"}}  # dimensions that vary between batches
 
 
 class TextVectors(nn.Module):
-    """What one encoder or several make of padded texts: for each, the vector that a pool reads.
+    """The pooled vectors of padded texts, from one or several encoders.
 
     at_first: read the first token instead of [CLS].
     """
@@ -49,7 +49,7 @@ class TextVectors(nn.Module):
         self.at_first = at_first
 
     def forward(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, ...]:
-        """Return (rows, width) of each encoder."""
+        """Return (rows, width) for each encoder."""
         found = [encoder(ids, mask) for encoder in self.encoders]
         if self.at_first:
             found = [encoded._replace(cls=mask.int().argmax(1)) for encoded in found]
@@ -70,7 +70,7 @@ class FrozenWriter:
 
     @property
     def format(self) -> Exported:
-        """What the model's details say of it."""
+        """Return the export's entry in the model's details."""
         return "onnx-int8" if self.int8 else "onnx-fp32"
 
     def graph(
@@ -83,12 +83,12 @@ class FrozenWriter:
     ) -> None:
         """Trace a module of (ids, mask, …) and write its graph.
 
-        outputs: name of each → which of its sizes differ from batch to batch. more: inputs after ids and mask, by
-        name, with an example that fits two texts, and their open sizes.
+        outputs: name of each → its dimensions that vary between batches. more: inputs after ids and mask, by name, with
+        an example for two texts, and their variable dimensions.
         """
         added = more or {}
         ids = torch.ones(2, 4, dtype=torch.long)
-        mask = torch.tensor([[True] * 4, [False, True, True, False]])  # padding on both sides: nothing may be left out
+        mask = torch.tensor([[True] * 4, [False, True, True, False]])  # pads both sides, so that nothing is dropped
         inputs = (ids, mask, *(example for example, _ in added.values()))
         axes = _OPEN | {key: dict(open_) for key, (_, open_) in added.items()}
         axes |= {key: dict(open_) for key, open_ in outputs.items()}
@@ -112,7 +112,7 @@ class FrozenWriter:
             self.out.data(name, path.read_bytes())
 
     def weights(self, arrays: Mapping[str, NDArray[Any] | Tensor], name: str = WEIGHTS) -> None:
-        """Write arrays; with int8, matrices of floats row by row in 8 bits, with a scale for each row."""
+        """Write arrays; with int8, write float matrices row by row in 8 bits, with one scale per row."""
         found: dict[str, NDArray[Any]] = {}
         for key, given in arrays.items():
             array = given.detach().cpu().numpy() if isinstance(given, Tensor) else given
@@ -125,7 +125,7 @@ class FrozenWriter:
         self.out.tensors(name, found)
 
     def spec(self, spec: FrozenSpec) -> None:
-        """Write how texts are read and what else the method stores."""
+        """Write how texts are read and the other settings of the method."""
         self.out.text(SPEC, spec.model_dump_json(exclude_unset=True) + "\n")
 
     def tokenizer(self, tokenizer: Tokenizer, name: str = TOKENIZER) -> None:
@@ -134,12 +134,12 @@ class FrozenWriter:
         if not inner.is_fast or inner.truncation_side != "right":
             raise ModelError("this encoder's tokenizer works only with transformers: the model cannot be exported")
         backend = inner.backend_tokenizer
-        backend.no_truncation()  # it remembers how it was last called
+        backend.no_truncation()  # it stores the arguments of its last call
         backend.no_padding()
         self.out.text(name, backend.to_str())
 
     def finish(self, manifest: Manifest[Any], labels: LabelSet) -> None:
-        """Write the labels and, last of all, the manifest."""
+        """Write the labels and, last, the manifest."""
         details: Details = manifest.details
         self.out.labels(labels)
         self.out.manifest(manifest.with_details(details.model_copy(update={"format": self.format})))
@@ -159,7 +159,7 @@ def describe_reading(encoder: Encoder, config: EncoderConfig) -> dict[str, Any]:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Keep exporter and quantiser from reporting what concerns their developers."""
+    """Suppress messages of exporter and quantiser that only concern their developers."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -1,6 +1,6 @@
-"""Exported models: an ONNX graph makes vectors of texts, numpy ranks labels by them. Needs neither torch nor its kin.
+"""Exported models: an ONNX graph makes vectors of texts, numpy ranks labels by them. Needs no torch or transformers.
 
-`freeze.py` writes what is read here. Each method brings a `FrozenNetwork`, which does with arrays what its torch
+This module reads what `freeze.py` writes. Each method provides a `FrozenNetwork`, which does with arrays what its torch
 network does with tensors.
 """
 
@@ -34,17 +34,17 @@ from xmtc.neural.tokenizer import Tokenizer, TokenLayout
 from xmtc.neural.windows import Choice, Joining
 
 WEIGHTS, SPEC, TOKENIZER = "head", "frozen.json", "encoder/tokenizer.json"
-SCALE = ".scale"  # ends the name of what int8 rows are multiplied by
-_BATCH, _TOKENS = 256, 8192  # documents and tokens in a batch, padding included
+SCALE = ".scale"  # suffix of the names of the scales of int8 rows
+_BATCH, _TOKENS = 256, 8192  # documents and tokens per batch, including padding
 _WORD = re.compile(r"\w+")
 
-LABELS, NUMBERS = "labels", "numbers"  # of arrays of whole numbers; see `read_weights`
+LABELS, NUMBERS = "labels", "numbers"  # for integer arrays; see `read_weights`
 Shape = tuple[int | str, ...]
 Found = tuple[NDArray[np.integer], NDArray[np.floating]]  # labels and their scores
 
 
 class FrozenSpec(Record):
-    """How texts are read, and what an exported network stores beside its arrays; methods add their fields."""
+    """Settings of how texts are read, stored in an exported model; methods add their fields."""
 
     max_length: int = Field(ge=1, le=1_000_000)
     windows: int = Field(1, ge=1, le=10_000)
@@ -55,7 +55,7 @@ class FrozenSpec(Record):
 
     @property
     def layout(self) -> TokenLayout:
-        """How tokens are padded."""
+        """Return how tokens are padded."""
         return TokenLayout(self.pad_id, self.pad_left, window=self.max_length if self.windows > 1 else None)
 
 
@@ -63,13 +63,13 @@ S = TypeVar("S", bound=FrozenSpec)
 
 
 class AnySettings(Settings):
-    """Settings of any method, as they were stored: checking them would need the method, and so torch."""
+    """Settings of any method, as stored: validating them would need the method, and so torch."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class AnyDetails(Details):
-    """Details of any method, as they were stored."""
+    """Details of any method, as stored."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -78,39 +78,39 @@ class TextReader(Protocol):
     """Turns texts into tokens: an encoder's tokenizer, or a vocabulary of words."""
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
-        """Tokenize."""
+        """Tokenize texts."""
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
-        """Return each token's (start, end) in characters of the text; special tokens get (0, 0)."""
+        """Return the (start, end) of each token in the text, in characters; special tokens get (0, 0)."""
 
 
 @dataclass(frozen=True, eq=False)
 class FrozenBatch:
-    """Documents ready for a graph; those of document i are the rows window_starts[i] to window_starts[i + 1]."""
+    """Documents ready for a graph; the windows of document i are rows window_starts[i] to window_starts[i + 1]."""
 
-    rows: NDArray[np.int64]  # (B,) numbers of the documents
+    rows: NDArray[np.int64]  # (B,) row numbers of the documents
     ids: NDArray[np.int64]  # (windows, T)
     mask: NDArray[np.bool_]
     window_starts: NDArray[np.int64]  # (B + 1,)
 
     def feeds(self) -> dict[str, NDArray]:
-        """Return what the graph reads."""
+        """Return the input of the graph."""
         return {"ids": self.ids, "mask": self.mask}
 
 
 @dataclass(frozen=True, eq=False)
 class FrozenInputs:
-    """What a network is fed of many documents."""
+    """The input of a network for many documents."""
 
     tokens: Tokens
     layout: TokenLayout
 
     def collate(self, rows: NDArray[np.int64], seen: Sequence[NDArray[np.bool_]] | None = None) -> FrozenBatch:
-        """Pad the documents of `rows`; seen: the tokens of each that the network may see."""
+        """Pad the documents of `rows`; seen: the tokens of each that the network may read."""
         return FrozenBatch(rows, *pad_documents([self.tokens[int(row)] for row in rows], self.layout, seen))
 
     def batches(self) -> Iterator[FrozenBatch]:
-        """Yield all documents, the longest first: long ones in small batches, short ones in large."""
+        """Yield all documents, longest first: long ones in small batches, short ones in large batches."""
         lengths = self.tokens.lengths
         for rows in order_batches(lengths, _BATCH, 0, 0, shuffle=False):
             part = max(1, _TOKENS // max(1, int(lengths[rows].max())))
@@ -118,7 +118,7 @@ class FrozenInputs:
 
 
 class FrozenNetwork(ABC):
-    """A graph, and in numpy what follows it."""
+    """A graph, and the layers after it in numpy."""
 
     def __init__(self, graph: Graph, weights: Mapping[str, NDArray[np.float32]]) -> None:
         self.graph = graph
@@ -126,14 +126,14 @@ class FrozenNetwork(ABC):
 
     @abstractmethod
     def rank(self, batch: FrozenBatch, k: int) -> Found:
-        """Return the k best labels of each document and their scores, (B, ≤ k) each; −1 where there are fewer."""
+        """Return the k best labels of each document and their scores, (B, ≤ k) each; −1 if there are fewer."""
 
     @abstractmethod
     def score(self, batch: FrozenBatch, label: int) -> NDArray[np.floating]:
-        """Return (B,) what an explanation follows: the logit of a label, or the logarithm of its score."""
+        """Return the score that an explanation uses, the logit of a label or the logarithm of its score: (B,)."""
 
     def attend(self, batch: FrozenBatch, label: int) -> NDArray[np.floating] | None:
-        """Return (B, T) how much a label attends to each token; None if the network has no such part."""
+        """Return a label's attention to each token (B, T); None if the network has no attention over words."""
         return None
 
 
@@ -146,7 +146,7 @@ class FrozenModel(DisplayedModel):
     network: FrozenNetwork
     tokenizer: TextReader
     layout: TokenLayout
-    files: Mapping[str, NDArray[np.uint8]]  # of the folder, to be saved as they are
+    files: Mapping[str, NDArray[np.uint8]]  # of the folder, saved unchanged
 
     def rank(self, documents: Documents, k: int = 5) -> Ranking:
         """Return the k best labels of each text."""
@@ -162,11 +162,11 @@ class FrozenModel(DisplayedModel):
         return replace(Ranking.best(labels, scores, k), label_set=self.labels)
 
     def read(self, texts: Texts) -> FrozenInputs:
-        """Return what the network is fed of each text."""
+        """Return the input of the network for each text."""
         return FrozenInputs(tokenize(texts, self.tokenizer), self.layout)
 
     def explain(self, text: str, label: str) -> Explanation:
-        """Say which words of a text a label attends to, or how far its score falls without each (occlusion)."""
+        """Explain which words of a text a label attends to, or how far its score drops without each (occlusion)."""
         entry = self.labels.find_trained(label)
         texts = Texts.pack([text])
         text, inputs = texts[0], self.read(texts)
@@ -175,14 +175,14 @@ class FrozenModel(DisplayedModel):
         spans, how = self._weigh_words(text, inputs, entry)
         return Explanation(
             label=self.labels.ids[entry],
-            score=float(found[0]) if len(found) else 0.0,  # 0: the shortlist left it out
+            score=float(found[0]) if len(found) else 0.0,  # 0: not in the shortlist
             method=f"{self.manifest.method}, by {how}",
             spans=spans,
             text=text,
         )
 
     def _weigh_words(self, text: str, inputs: FrozenInputs, label: int) -> tuple[tuple[Any, ...], str]:
-        """(start, end, weight) of the words that are read, and how they were weighed."""
+        """Return (start, end, weight) of the words read, and the name of the weighting."""
         words = [match.span() for match in _WORD.finditer(text)]
         place_of = {word: i for i, word in enumerate(words)}
         owner = np.full(len(inputs.tokens[0]), -1)  # the word of each token
@@ -206,7 +206,7 @@ class FrozenModel(DisplayedModel):
         return tuple(spans), "occlusion"
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write the model folder, whole or not at all."""
+        """Write the model folder atomically."""
         with write_folder(folder, overwrite=overwrite) as out:
             out.labels(self.labels)
             for name, content in self.files.items():
@@ -215,13 +215,13 @@ class FrozenModel(DisplayedModel):
 
 
 def open_frozen(reader: FolderReader) -> tuple[Manifest[Details], LabelSet]:
-    """Read what every exported model has besides its network."""
+    """Read the parts that every exported model has besides its network."""
     manifest, _, labels = reader.open(AnySettings, AnyDetails)
     return manifest, labels
 
 
 def read_spec(reader: FolderReader, spec: type[S]) -> S:
-    """Read how texts are read and what else the method has stored."""
+    """Read how texts are read and the other settings of the method."""
     return spec.model_validate_json(reader.text(SPEC) or "{}")
 
 
@@ -232,11 +232,11 @@ def read_weights(
     optional: Mapping[str, Shape] | None = None,
     name: str = WEIGHTS,
 ) -> dict[str, NDArray[Any]]:
-    """Read the arrays behind a graph; rows that are stored in 8 bits come back as floats.
+    """Read the arrays that follow a graph; rows stored in 8 bits are returned as floats.
 
-    Raises unless they have these shapes. A letter stands for any size, the same wherever it stands; `LABELS` first for
-    whole numbers that name each of so many labels once, with −1 between; `NUMBERS` first for whole numbers from 0 to
-    below the last. optional: arrays that may be missing.
+    Raises unless they have these shapes. A letter is any size, the same wherever it is used. `LABELS` first: integers
+    that contain each of that many labels once, with −1 as padding. `NUMBERS` first: integers from 0 to below the last.
+    optional: arrays that may be missing.
     """
     from safetensors.numpy import load_file
 
@@ -264,7 +264,7 @@ def read_weights(
         if array.dtype.kind not in ("f" if kind is None else "iu"):
             raise misfit(path, key, f"holds {array.dtype}")
         if kind is None:
-            if not (np.abs(array) <= LARGEST_WEIGHT).all():  # not so for NaN
+            if not (np.abs(array) <= LARGEST_WEIGHT).all():  # also catches NaN
                 raise misfit(path, key, f"holds NaN or numbers above {LARGEST_WEIGHT:g}")
             weights[key] = array.astype(np.float32, copy=False)
             continue
@@ -284,7 +284,7 @@ def misfit(path: Path, key: str, reason: str) -> ModelError:
 
 
 def read_tokenizer(reader: FolderReader, spec: FrozenSpec) -> Tokenizer:
-    """Read the tokenizer; texts are cut as the settings of training say."""
+    """Read the tokenizer; texts are truncated as in the training settings."""
     content = reader.text(TOKENIZER)
     if content is None:
         raise ModelError(f"{reader.folder / TOKENIZER} is missing; export the model again")
@@ -293,7 +293,7 @@ def read_tokenizer(reader: FolderReader, spec: FrozenSpec) -> Tokenizer:
 
 
 def own_files(reader: FolderReader, *prefixes: str) -> dict[str, NDArray[np.uint8]]:
-    """Map the files of an exported model; `prefixes` are of those that a method adds."""
+    """Map the files of an exported model; `prefixes` are those of files that a method adds."""
     own = (GRAPH, f"{WEIGHTS}.safetensors", SPEC, "encoder/", *prefixes)
     return {name: reader.data(name) for name in reader.files if name.startswith(own)}
 
@@ -301,7 +301,7 @@ def own_files(reader: FolderReader, *prefixes: str) -> dict[str, NDArray[np.uint
 def join_windows(
     vectors: NDArray[np.float32], batch: FrozenBatch, joining: Joining, attention: NDArray[np.float32] | None = None
 ) -> NDArray[np.float32]:
-    """(windows of all texts, width) → (B, width), as `window_pool.WindowPool` joins them."""
+    """Pool (windows of all texts, width) to (B, width), as `window_pool.WindowPool` does."""
     starts, counts = batch.window_starts[:-1], np.diff(batch.window_starts)
     if len(vectors) == len(starts):  # one window each
         return vectors
@@ -316,7 +316,7 @@ def join_windows(
 
 
 def best_columns(scores: NDArray[np.floating], k: int) -> NDArray[np.int64]:
-    """Return the columns of the k largest scores of each row, in any order; fewer where there are fewer columns."""
+    """Return the columns of the k largest scores of each row, in any order; all columns if there are fewer than k."""
     n = scores.shape[1]
     if k >= n:
         return np.broadcast_to(np.arange(n), scores.shape)

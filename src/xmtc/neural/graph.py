@@ -1,4 +1,4 @@
-"""Graph: a network as an ONNX file, run by onnxruntime. Arrays enter, arrays leave; torch is not needed."""
+"""Graph: an ONNX file run by onnxruntime. Arrays in, arrays out; needs no torch."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Graph:
         options.inter_op_num_threads = 1
         # a waiting thread that spins takes a core from other processes: see core/threads.py
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        options.log_severity_level = 3  # errors alone
+        options.log_severity_level = 3  # errors only
         self.name = name
         self._path = reader.folder / name
         self._content = reader.data(name)
@@ -43,7 +43,7 @@ class Graph:
             self._session: Any = onnxruntime.InferenceSession(
                 str(reader.folder / name), options, providers=["CPUExecutionProvider"]
             )
-        except Exception as error:  # onnxruntime has its own kinds, all derived from Exception
+        except Exception as error:  # onnxruntime's own error classes all derive from Exception
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise ModelError(
                 f"onnxruntime {onnxruntime.__version__} cannot read {reader.folder / name}: {reason}; "
@@ -55,22 +55,22 @@ class Graph:
         names = [output.name for output in self._session.get_outputs()]
         try:
             found = dict(zip(names, self._session.run(names, dict(feeds)), strict=True))
-        except Exception as error:  # a graph may come from a stranger: it may not fit its inputs
+        except Exception as error:  # an untrusted graph may not fit its inputs
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
             raise ModelError(f"{self._path} cannot be run ({reason}); export the model again") from None
         for name, array in found.items():
             if not isinstance(array, np.ndarray) or array.dtype != np.float32:
                 raise ModelError(f"{self._path}: output {name[:99]!r} is not of 32-bit floats; export the model again")
-            if not (np.abs(array) <= LARGEST_WEIGHT).all():  # not so for NaN
+            if not (np.abs(array) <= LARGEST_WEIGHT).all():  # also catches NaN
                 raise ModelError(
                     f"{self._path}: output {name[:99]!r} holds NaN or too large numbers; export the model again"
                 )
         return found
 
     def width(self, name: str) -> int:
-        """Return the columns of an output."""
+        """Return the number of columns of an output."""
         return int(next(output.shape[-1] for output in self._session.get_outputs() if output.name == name))
 
     def save(self, out: FolderWriter) -> None:
-        """Write the file as it was read."""
+        """Write the file unchanged."""
         out.data(self.name, self._content)

@@ -1,8 +1,8 @@
-"""Checks of an ONNX file, before onnxruntime reads it: no loops, no functions, no data in other files.
+"""Check an ONNX file before onnxruntime reads it: no loops, no functions, no data in other files.
 
-A graph may come from a stranger. Without loops its work is bounded by its nodes and its input. A tensor that is stored
-elsewhere would make onnxruntime read a file that the model does not list. Reads the protobuf's outline alone, so that
-the package onnx is not needed: numbers of fields are those of ONNX's published schema (onnx.proto3).
+A graph may be untrusted. Without loops, its work is bounded by its nodes and its input. A tensor stored elsewhere would
+make onnxruntime read a file that the model does not list. This module reads only the protobuf's outline, so the package
+onnx is not needed; field numbers are those of ONNX's published schema (onnx.proto3).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 Bytes: TypeAlias = memoryview
 _LOOPS = {b"Loop", b"Scan", b"SequenceMap"}
-_DEEPEST = 20  # graphs inside the attributes of nodes
+_DEEPEST = 20  # maximum depth of graphs inside node attributes
 # message → its fields that hold messages, by number
 _INSIDE = {
     "model": {7: "graph"},
@@ -52,7 +52,7 @@ def _look(message: Bytes, kind: str, depth: int) -> str | None:
 
 
 def _fields(message: Bytes) -> Iterator[tuple[int, int | Bytes]]:
-    """Yield the number and value of each field: a whole number, or bytes; raise if the message is cut."""
+    """Yield the number and value of each field: an integer, or bytes; raise if the message is truncated."""
     at = 0
     while at < len(message):
         tag, at = _varint(message, at)
@@ -74,7 +74,7 @@ def _fields(message: Bytes) -> Iterator[tuple[int, int | Bytes]]:
 
 
 def _varint(message: Bytes, at: int) -> tuple[int, int]:
-    """Return a number stored seven bits a byte, and the place after it."""
+    """Return a number stored with seven bits per byte, and the position after it."""
     value = 0
     for shift in range(0, 70, 7):
         byte = message[at]

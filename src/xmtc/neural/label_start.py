@@ -1,7 +1,7 @@
-"""Where a head starts: biases from the labels' frequencies, label rows from the vectors of their documents.
+"""Initialize a head: biases from label frequencies, label rows from the vectors of their documents.
 
-Targets (documents × labels or clusters) and vectors of documents enter; the weights of a layer are set before training.
-Knows no method.
+Input: targets (documents × labels or clusters) and vectors of documents. Sets the weights of a layer before training.
+This module knows no method.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from xmtc.neural.batches import Batch, Inputs
 from xmtc.neural.embed import Embedder, read_inputs
 from xmtc.neural.encoder import Encoder
 
-_SPREAD = 1.0  # standard deviation of the first logits that label rows give, over documents and labels
-_SAMPLE = 1000  # documents, and labels, by which it is measured
+_SPREAD = 1.0  # standard deviation of the initial logits from label rows, over documents and labels
+_SAMPLE = 1000  # documents, and labels, used to measure it
 
 
 def log_prior(targets: sp.csr_matrix) -> Tensor:
-    """Return log(p / (1 − p)) of the share p of the documents that have each label: (labels,)."""
+    """Return log(p / (1 − p)), where p is the share of the documents that have each label: (labels,)."""
     return log_odds(np.bincount(targets.indices, minlength=targets.shape[1]), targets.shape[0])
 
 
 def log_odds(counts: NDArray[np.integer], total: int | NDArray[np.integer]) -> Tensor:
-    """Return log((n + ½) / (total − n + ½)) for each count n: half a document either way keeps it finite."""
+    """Return log((n + ½) / (total − n + ½)) for each count n; adding half a document to both keeps it finite."""
     return torch.from_numpy(np.log((counts + 0.5) / (total - counts + 0.5)).astype(np.float32))
 
 
 def read_documents(
     read: Callable[[Batch], Tensor], encoder: Encoder, inputs: Inputs, width: int, how: str, progress: Progress = SILENT
 ) -> NDArray[np.float32]:
-    """Return the vector that `read` makes of each document by the encoder: (documents, width). Kept in the cache.
+    """Return the vector that `read` makes of each document with the encoder: (documents, width). The result is cached.
 
-    how: all that the vectors depend on besides the encoder's weights and the tokens.
+    how: everything that the vectors depend on besides the encoder's weights and the tokens.
     """
 
     def compute() -> dict[str, NDArray[np.float32]]:
@@ -55,9 +55,9 @@ def read_documents(
 
 @torch.no_grad()
 def start_layer(layer: nn.Linear, targets: sp.csr_matrix, vectors: NDArray[np.float32]) -> None:
-    """Start a layer over labels from the documents' vectors, (documents, width); its biases stay the mean logits.
+    """Initialize a layer over labels from the documents' vectors, (documents, width); biases stay the mean logits.
 
-    w·x + b becomes w·(x − mean) + b, with w as `label_rows` makes it. A label without documents keeps its row.
+    w·x + b becomes w·(x − mean) + b, with w from `label_rows`. A label without documents keeps its row.
     """
     mean = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
     put_rows(layer.weight, label_rows(targets, vectors, mean))
@@ -66,16 +66,17 @@ def start_layer(layer: nn.Linear, targets: sp.csr_matrix, vectors: NDArray[np.fl
 
 @torch.no_grad()
 def put_rows(weight: Tensor, rows: NDArray[np.float32]) -> None:
-    """Overwrite the rows of a table, but for those that are zeros: these labels have no documents."""
+    """Overwrite the rows of a table, except where the new row is zero: these labels have no documents."""
     given = torch.from_numpy(rows).to(weight)
     weight.copy_(torch.where(given.any(1, keepdim=True), given, weight))
 
 
 def label_rows(targets: sp.csr_matrix, vectors: NDArray[np.float32], mean: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the mean of each label's documents less that of all, of one length: (labels, width); zeros without any.
+    """Return each label's mean vector minus the overall mean, all of one length: (labels, width); zeros without any.
 
-    One length for all, for the mean of few documents is far from that of all by chance. It is such that the logits
-    w·(x − mean) vary by 1, measured on a sample of the documents and labels: enough to rank by, too little to saturate.
+    All rows have the same length, because a mean of few documents is far from the overall mean by chance. The length is
+    such that the logits w·(x − mean) have standard deviation 1, measured on a sample of the documents and labels:
+    enough to rank, too little to saturate.
     """
     counts = np.asarray(targets.sum(axis=0), dtype=np.float32).reshape(-1, 1)
     rows: NDArray[np.float32] = np.asarray(targets.T @ vectors, dtype=np.float32)
@@ -93,18 +94,18 @@ def label_rows(targets: sp.csr_matrix, vectors: NDArray[np.float32], mean: NDArr
 
 
 def _sample(n: int) -> NDArray[np.int64]:
-    """At most _SAMPLE of n places, evenly spread."""
+    """Return at most _SAMPLE of n positions, evenly spaced."""
     return np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.int64)
 
 
 class _Reader(Embedder):
-    """A way to read texts by an encoder; ranks nothing."""
+    """A function that reads texts with an encoder, as an embedder; ranks nothing."""
 
     def __init__(self, read: Callable[[Batch], Tensor], encoder: Encoder) -> None:
         super().__init__()
         self.read = read
         self.encoder = encoder
-        self.training = encoder.training  # the predictor leaves all as it was
+        self.training = encoder.training  # the predictor restores this mode
 
     def embed(self, batch: Batch) -> Tensor:
         return self.read(batch)

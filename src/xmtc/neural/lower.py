@@ -1,8 +1,8 @@
-"""States of frozen layers, computed once: each training step then runs only the layers above them.
+"""Compute the states of frozen layers once, so that each training step runs only the layers above them.
 
-An encoder whose first layers are frozen gives the same states for a document in every epoch. They are stored beside its
-tokens, in half precision, and a batch carries those of its documents. Knows no method: which states a network reads is
-handed in.
+An encoder whose first layers are frozen returns the same states for a document in every epoch. They are stored next to
+its tokens, in half precision, and a batch carries those of its documents. This module knows no method: the caller
+passes in which states a network reads.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from xmtc.neural.batches import Inputs, order_batches
 from xmtc.neural.encoder import Encoded, Encoder
 from xmtc.neural.pooling import Pool
 
-_TOKENS = 8192  # tokens in a batch, padding included
-_SHARE = 0.25  # of the free memory that the states may take; larger ones are a file
-_DISK = 0.5  # of the free disk space that they may take
-_CLOSE = 1e-3  # largest difference between the states of the divided and of the whole network
+_TOKENS = 8192  # tokens per batch, including padding
+_SHARE = 0.25  # maximum share of free memory for the states; larger ones are stored in a file
+_DISK = 0.5  # maximum share of free disk space for them
+_CLOSE = 1e-3  # maximum difference between the states of the split network and the whole network
 
 In = TypeVar("In", bound=Inputs)
 M = TypeVar("M", bound=nn.Module)
 
 
 class Given(nn.Module):
-    """Takes the place of the embeddings: returns the states it was given, whatever it is asked for."""
+    """Replaces the embeddings: returns the states it was given, for any input."""
 
     states: Tensor
 
@@ -46,11 +46,11 @@ class Given(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """An encoder in two parts, which share its weights: the first layers, and the layers above them."""
+    """An encoder in two parts that share its weights: the first layers, and the layers above them."""
 
     below: Encoder
     above: Encoder
-    given: Given  # what `above` reads
+    given: Given  # input of `above`
 
     def read_below(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Return the states after the first layers: (B, T, d)."""
@@ -67,8 +67,8 @@ def keep_lower_states(
 ) -> list[In]:
     """Return the inputs with the states after the first `n_layers` layers, which must be frozen and without dropout.
 
-    The inputs come back as they are where a frozen layer below these states is read, the network cannot be divided, or
-    neither memory nor disk has room.
+    The inputs are returned unchanged if a layer below these states is read, the network cannot be split, or neither
+    memory nor disk has enough space.
     """
     deepest = min(layer for _, layer in reads.parts)  # the last is −1
     if encoder.n_layers + 1 + deepest < n_layers:  # states are those of the embeddings, then of each layer
@@ -87,7 +87,7 @@ def keep_lower_states(
 
 
 def divide(encoder: Encoder, n_layers: int) -> Halves | None:
-    """Divide an encoder after its first layers; None if its family does not allow it, by comparing both ways."""
+    """Split an encoder after its first layers; None if its structure does not allow it, or if outputs would differ."""
     names = {name: module for name, module in encoder.named_modules() if name}
     lists = [name for name, part in names.items() if isinstance(part, nn.ModuleList) and len(part) == encoder.n_layers]
     words = [name for name, part in names.items() if part is encoder.embed_words()]
@@ -103,18 +103,18 @@ def divide(encoder: Encoder, n_layers: int) -> Halves | None:
 
 
 def _replaced(module: M, path: Sequence[str], new: nn.Module) -> M:
-    """A copy of a module, with the same weights, in which the part at this path is another one."""
+    """Return a copy of a module, with the same weights, in which the part at this path is replaced."""
     twin = copy.copy(module)
     twin._modules = dict(module._modules)
     child = module._modules[path[0]]
-    assert child is not None  # the path is one of the module's own
+    assert child is not None  # the path is part of the module
     twin._modules[path[0]] = new if len(path) == 1 else _replaced(child, path[1:], new)
     return twin
 
 
 @torch.no_grad()
 def _agree(encoder: Encoder, halves: Halves, n_layers: int) -> bool:
-    """Whether both parts, one after the other, give what the whole network gives, padding included."""
+    """Return whether both parts in sequence give the same result as the whole network, including padding."""
     weight = encoder.embed_words().weight
     ids = torch.arange(10, device=weight.device).reshape(2, 5) % weight.shape[0]
     mask = torch.ones_like(ids, dtype=torch.bool)
@@ -128,7 +128,7 @@ def _agree(encoder: Encoder, halves: Halves, n_layers: int) -> bool:
             one.shape == other.shape and bool((one - other)[mask].abs().max() < _CLOSE)
             for one, other in zip(whole, divided, strict=True)
         )
-    except (RuntimeError, TypeError, ValueError, IndexError, AttributeError):  # a family built in another way
+    except (RuntimeError, TypeError, ValueError, IndexError, AttributeError):  # a family with a different structure
         return False
     finally:
         encoder.train(was_training)
@@ -151,7 +151,7 @@ def _free_disk() -> int:
 
 @torch.inference_mode()
 def _read(encoder: Encoder, halves: Halves, inputs: Inputs, progress: Progress) -> NDArray[np.float16]:
-    """Run the frozen layers on all documents, those of like length together: (tokens, d)."""
+    """Run the frozen layers on all documents, batched by similar length: (tokens, d)."""
     tokens = inputs.tokens
     values = _room((int(tokens.offsets[-1]), encoder.width))
     device = encoder.embed_words().weight.device
@@ -173,7 +173,7 @@ def _read(encoder: Encoder, halves: Halves, inputs: Inputs, progress: Progress) 
 
 
 def _room(shape: tuple[int, int]) -> NDArray[np.float16]:
-    """An array in memory or, if it is large, in a file without a name, which is gone with the process."""
+    """Return an array in memory or, if it is large, in an unnamed file that is deleted with the process."""
     if 2 * shape[0] * shape[1] < _SHARE * _free_memory() or not shape[0]:
         return np.empty(shape, dtype=np.float16)
     with tempfile.TemporaryFile(dir=cache_folder()) as file:

@@ -1,4 +1,4 @@
-"""NeuralModel: what the methods on one encoder return from training. Knows networks as `Network` only."""
+"""NeuralModel: the trained model of methods with one encoder. Knows networks only as `Network`."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class NeuralModel(DisplayedModel, Generic[N]):
         return replace(ranking, label_set=self.labels)
 
     def read(self, texts: Texts) -> Inputs:
-        """Return what the network is fed of each text."""
+        """Return the input of the network for each text."""
         return Inputs(tokenize(texts, self.tokenizer), self.network.encoder.layout)
 
     def explain(self, text: str, label: str) -> Explanation:
-        """Say which words of a text a label attends to, or pushed it up or down, by gradient × input."""
+        """Explain which words of a text a label attends to, or which raised or lowered its score (gradient × input)."""
         from xmtc.core.explanation import Explanation
         from xmtc.neural.explain import explain_words
 
@@ -66,14 +66,14 @@ class NeuralModel(DisplayedModel, Generic[N]):
         found = ranking.scores[0][ranking.labels[0] == entry]
         return Explanation(
             label=self.labels.ids[entry],
-            score=float(found[0]) if len(found) else 0.0,  # 0: the shortlist left it out
+            score=float(found[0]) if len(found) else 0.0,  # 0: not in the shortlist
             method=self.manifest.method,
             spans=explain_words(self.network, batch, entry, text, self.tokenizer.offsets(text)),
             text=text,
         )
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write the model folder, whole or not at all."""
+        """Write the model folder atomically."""
         with write_folder(folder, overwrite=overwrite) as out:
             out.labels(self.labels)
             state = self.network.state_dict()
@@ -83,12 +83,12 @@ class NeuralModel(DisplayedModel, Generic[N]):
             out.manifest(self.manifest)
 
     def save_reader(self, out: FolderWriter) -> None:
-        """Write what `read` needs, and the encoder's settings."""
+        """Write everything that `read` needs, and the encoder's settings."""
         save_encoder(self.network.encoder, self.tokenizer, out.folder / "encoder")
 
 
 def read_encoder(reader: FolderReader, prefix: str, config: EncoderConfig) -> tuple[Encoder, Tokenizer]:
-    """Rebuild the encoder of a model folder, with weights still to be loaded, and its tokenizer."""
+    """Rebuild the encoder of a model folder, without its weights, and its tokenizer."""
     stored = [reader.folder / name for name in reader.files if name.endswith(".safetensors")]
     return restore_encoder(reader.path(prefix), config, sum(path.stat().st_size for path in stored))
 
@@ -96,21 +96,21 @@ def read_encoder(reader: FolderReader, prefix: str, config: EncoderConfig) -> tu
 def restore_network(
     build: Callable[[], M], reader: FolderReader, name: str = "network", shared: Mapping[str, Tensor] | None = None
 ) -> M:
-    """Build a network and put the saved weights into it, ready to rank; raise unless they fit it.
+    """Build a network and load the saved weights into it, ready to rank; raise unless they fit.
 
-    shared: weights that the file leaves out. A network is outlined without memory first: settings that describe a
-    larger one than the file holds are refused.
+    shared: weights that are not in the file. The network is first outlined without memory: settings that describe a
+    larger network than the file holds raise.
     """
     with torch.device("meta"):
         outline = build().state_dict()
     path = reader.path(f"{name}.safetensors")
     try:
-        weights = {**load_file(path), **(shared or {})}  # mapped, not read
+        weights = {**load_file(path), **(shared or {})}  # memory-mapped
         shapes, wanted = (
             dict(zip(own, (tuple(weight.shape) for weight in own.values()), strict=True)) for own in (weights, outline)
         )
         for key, shape in wanted.items():
-            if shape == () and shapes.get(key) == (1,):  # as it was saved
+            if shape == () and shapes.get(key) == (1,):  # the saved shape
                 shapes[key] = ()
         if shapes != wanted:
             odd = min(key for key in {*shapes, *wanted} if shapes.get(key) != wanted.get(key))
@@ -120,14 +120,14 @@ def restore_network(
             given = weights[key]
             if given.is_floating_point() != own.is_floating_point():
                 raise ValueError(f"{key} holds {given.dtype}, not {own.dtype}")
-            if own.is_floating_point() and not (given.abs() <= LARGEST_WEIGHT).all():  # not so for NaN
+            if own.is_floating_point() and not (given.abs() <= LARGEST_WEIGHT).all():  # also catches NaN
                 raise ValueError(f"{key} holds NaN or numbers above {LARGEST_WEIGHT:g}")
-            # whole numbers follow from the labels' clusters, which were checked
+            # integers follow from the labels' clusters, which were already checked
             if not own.is_floating_point() and not torch.equal(given.to(own.dtype).view_as(own), own):
                 raise ValueError(f"{key} holds other clusters than the labels have")
             if given.dtype != own.dtype or given.shape != own.shape:
                 weights[key] = given.to(own.dtype).view_as(own)
-        network.load_state_dict(weights, assign=True)  # mapped: processes that serve the same folder share their pages
+        network.load_state_dict(weights, assign=True)  # memory-mapped: processes that serve the same folder share pages
     except (SafetensorError, ValueError, RuntimeError, KeyError, TypeError, OSError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
         raise ModelError(
@@ -139,7 +139,7 @@ def restore_network(
 
 
 def read_partition(reader: FolderReader, name: str, n_clusters: int, n_labels: int) -> Partition:
-    """Return the partition of the labels that was saved with a network, as its buffer `name`: the network's shape."""
+    """Return the partition of the labels that was saved with a network as its buffer `name`; it defines the shape."""
     from xmtc.core.partition import Partition
 
     path = reader.path("network.safetensors")

@@ -1,6 +1,6 @@
-"""Networks: what the predictor, the trainer and models ask of them.
+"""Abstract networks: the interfaces that the predictor, the trainer and models use.
 
-These are abstract classes and not protocols: a network is a torch module too, and Python has no type for "both".
+These are abstract classes, not protocols: a network is also a torch module, and Python has no intersection types.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from xmtc.neural.encoder import Encoder
 
 
 class Predictive(nn.Module, ABC):
-    """What the predictor knows of a network."""
+    """The predictor's interface of a network."""
 
     @abstractmethod
     def rank(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
-        """Return the k best labels of each document and their scores, (B, ≤ k) each; −1 where there are fewer."""
+        """Return the k best labels of each document and their scores, (B, ≤ k) each; −1 if there are fewer."""
 
 
 class Trainable(Predictive):
-    """What the trainer knows of a network."""
+    """The trainer's interface of a network."""
 
     @abstractmethod
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return the sum of the loss over a batch and the count to divide it by, which the trainer does."""
+        """Return the sum of the loss over a batch and the count that the trainer divides it by."""
 
 
 class Network(Trainable):
-    """A network of a model: it reads texts by an encoder, and its labels' scores can be explained."""
+    """The network of a model: reads texts with an encoder, and its label scores can be explained."""
 
     encoder: Encoder
 
     @abstractmethod
     def score(self, batch: Batch, label: int) -> Tensor:
-        """Return (B,) what an explanation follows: the logit of a label, or the logarithm of its score."""
+        """Return the score that an explanation uses, the logit of a label or the logarithm of its score: (B,)."""

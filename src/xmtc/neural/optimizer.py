@@ -1,4 +1,4 @@
-"""How weights move: optimizers, learning rates, averaged weights."""
+"""Update weights: optimizers, learning rates, averaged weights."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Group:
     parameters: Sequence[nn.Parameter]
     rate: float
     decay: float = 0.0
-    row_sparse: bool = False  # a label table whose gradient touches few rows
+    row_sparse: bool = False  # a label table whose gradient has few nonzero rows
 
 
 def group_by_decay(modules: Iterable[nn.Module | None], rate: float, decay: float) -> list[Group]:
-    """What is trained of some modules, as groups: decay on all but biases and norms. None: a part that is not there."""
+    """Return trained parameters of modules as groups: decay on all but biases and norms. Modules may be None."""
     there = [module for module in modules if module is not None]
     named = [(name, p) for module in there for name, p in module.named_parameters() if p.requires_grad]
-    # XLNet has biases of two dimensions; norms have one in every family, whatever their name
+    # XLNet has two-dimensional biases; norms have one dimension in every family, whatever their name
     decays = [p.ndim > 1 and not name.endswith("bias") for name, p in named]
     groups = []
     for decayed in (True, False):
@@ -36,7 +36,7 @@ def group_by_decay(modules: Iterable[nn.Module | None], rate: float, decay: floa
 
 
 def build_optimizers(groups: Sequence[Group]) -> list[torch.optim.Optimizer]:
-    """Return AdamW for the dense groups and its row-sparse sibling for the others; whichever has parameters."""
+    """Return AdamW for the dense groups and its row-sparse variant for the others; skip one without parameters."""
     dense, sparse = (
         [{"params": list(g.parameters), "lr": g.rate, "weight_decay": g.decay} for g in groups if g.row_sparse == flag]
         for flag in (False, True)
@@ -69,12 +69,12 @@ def take_step(
         else:
             optimizer.step()
     if scaler is not None:
-        scaler.update()  # once, after all
+        scaler.update()  # once, after all optimizers
 
 
 @torch.no_grad()
 def scale_gradients(parameters: Iterable[nn.Parameter], factor: Tensor) -> None:
-    """Multiply all gradients, sparse ones too, by a number."""
+    """Multiply all gradients, including sparse ones, by a number."""
     for value in _gradients(parameters):
         value.mul_(factor)
 
@@ -90,7 +90,7 @@ def clip_gradients(parameters: Iterable[nn.Parameter], limit: float) -> None:
 
 
 def _gradients(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
-    """Dense gradients, and the values of sparse ones, each row once."""
+    """Return dense gradients, and the values of sparse ones with duplicate rows merged."""
     values = []
     for parameter in parameters:
         if parameter.grad is None:
@@ -106,9 +106,9 @@ def _gradients(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
 def factor(schedule: Schedule, step: float, n_steps: int, warmup: float) -> float:
     """Return the factor of step `step` (from 0) of n_steps; `warmup` is the share of steps spent rising from 0 to 1.
 
-    After the rise constant stays at 1, and the others fall to 0 at the end. Papers know this one curve by two names:
-    linear decay with warm-up, and slanted triangular (Howard and Ruder 2018; APLC-XLNet Eq. 15, whose 0/0 without
-    warm-up is 1: it starts at the full rate).
+    After warm-up, constant stays at 1; the others fall to 0 at the end. Papers use two names for this curve: linear
+    decay with warm-up, and slanted triangular (Howard and Ruder 2018; APLC-XLNet Eq. 15, whose 0/0 without warm-up is
+    taken as 1: training starts at the full rate).
     """
     rise = warmup * n_steps
     if step < rise:
@@ -120,14 +120,14 @@ def factor(schedule: Schedule, step: float, n_steps: int, warmup: float) -> floa
 
 @dataclass
 class WeightAverage:
-    """The running mean of a network's floating-point weights along its way (SWA; Izmailov et al. 2018)."""
+    """The running mean of a network's floating-point weights during training (SWA; Izmailov et al. 2018)."""
 
     mean: dict[str, Tensor] = field(default_factory=dict)
     count: int = 0
 
     @torch.no_grad()
     def add(self, network: nn.Module) -> None:
-        """Take the current weights into the mean."""
+        """Add the current weights to the mean."""
         self.count += 1
         for name, value in network.state_dict().items():
             if not value.is_floating_point():
@@ -139,7 +139,7 @@ class WeightAverage:
 
     @torch.no_grad()
     def swap(self, network: nn.Module) -> None:
-        """Exchange the network's weights with the mean; a second call puts them back."""
+        """Swap the network's weights with the mean; a second call restores them."""
         for name, value in network.state_dict().items():
             if name in self.mean:
                 held = value.clone()

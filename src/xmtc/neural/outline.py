@@ -1,7 +1,7 @@
-"""A first plan of a training, before its encoder is loaded: settings, a corpus and config.json → one line.
+"""Estimate a training before its encoder is loaded: from settings, a corpus and config.json to one line.
 
-Sizes come from the encoder's config.json, lengths from a sample of the texts. `plan.py` has better figures, once the
-encoder and the head are there.
+Sizes come from the encoder's config.json, lengths from a sample of the texts. `plan.py` has more accurate figures once
+the encoder and the head are built.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from xmtc.neural.resolve import resolve
 from xmtc.neural.trainer import TrainConfig
 
 _SAMPLE = 1000  # texts whose words are counted
-_TOKENS_PER_WORD = 1.4  # of English with a vocabulary of 30,000 pieces
+_TOKENS_PER_WORD = 1.4  # for English with a vocabulary of 30,000 pieces
 
 
 def outline_training(encoder: EncoderConfig, train: TrainConfig, corpus: Corpus) -> str:
     """Return the encoder's size, the length of the texts, and roughly how long the encoder's part will take.
 
-    The head is not counted: for very many labels it may take as long again.
+    The head is not counted: for very many labels, it may double the time.
     """
     sizes = _read_sizes(resolve(encoder.name))
     n_layers = min(encoder.layers or sizes["layers"], sizes["layers"])
-    body = n_layers * (4 * sizes["width"] ** 2 + 2 * sizes["width"] * sizes["inner"])  # attention, and feed-forward
+    body = n_layers * (4 * sizes["width"] ** 2 + 2 * sizes["width"] * sizes["inner"])  # attention and feed-forward
     windows = encoder.windows if isinstance(encoder, PooledEncoderConfig) else 1
     tokens = _mean_tokens(corpus, encoder.max_length * windows)
     seconds = 6.0 * body * tokens * len(corpus) * train.epochs / training_speed(train.precision)
@@ -41,7 +41,7 @@ def outline_training(encoder: EncoderConfig, train: TrainConfig, corpus: Corpus)
 
 
 def _read_sizes(folder: str) -> dict[str, int]:
-    """The sizes of an encoder, under the names that most families give them; others have BERT's proportions."""
+    """Return the sizes of an encoder, under the names that most families use; others get BERT's proportions."""
     raw: dict[str, Any] = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
 
     def size(*names: str, default: int) -> int:
@@ -57,7 +57,7 @@ def _read_sizes(folder: str) -> dict[str, int]:
 
 
 def _mean_tokens(corpus: Corpus, longest: int | None) -> float:
-    """The mean number of tokens of a text, from the words of some texts at even distances."""
+    """Return the mean number of tokens per text, from the words of evenly spaced texts."""
     rows = np.linspace(0, len(corpus) - 1, min(_SAMPLE, len(corpus))).astype(int).tolist()
     if corpus.texts is None:
         return 1.0

@@ -1,7 +1,7 @@
-"""How fast a network of these settings is trained here: settings and a corpus → seconds per document.
+"""Measure the training speed of these settings on this machine: settings and a corpus → seconds per document.
 
-A few real steps are taken on a copy that is thrown away: encoder, one layer over all labels, optimizer. Nothing random
-is consumed, and no method is known. `plan.py` estimates from sizes; a busy machine shows only here.
+A few real steps run on a temporary copy: encoder, one layer over all labels, optimizer. This uses no random state and
+knows no method. `plan.py` estimates from sizes; only this measurement shows the load of the machine.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from xmtc.neural.pooling import pool_text, read_pool
 from xmtc.neural.trainer import TrainConfig
 from xmtc.neural.window_pool import WindowPool
 
-_STEPS = 4  # timed, after one that is not
-_MOST_LABELS = 100_000  # more are ranked by clusters, and a step meets few of them
+_STEPS = 4  # timed, after one untimed step
+_MOST_LABELS = 100_000  # with more labels, clusters are used, and a step scores few labels
 
 
 def measure_pace(encoder_config: EncoderConfig, train: TrainConfig, corpus: Corpus) -> Pace:
-    """Take a few steps on texts at even distances and return the mean time of a document."""
+    """Run a few steps on evenly spaced texts and return the mean time per document."""
     if corpus.texts is None or not len(corpus):
         return Pace(0.0, 0.0, 0, torch.cuda.is_available())
     n = min(len(corpus), _STEPS * train.batch_size)
@@ -48,7 +48,7 @@ def measure_pace(encoder_config: EncoderConfig, train: TrainConfig, corpus: Corp
         if encoder_config.freeze_layers and encoder_config.dropout == 0:
             (learnt,) = keep_lower_states(encoder, encoder_config.freeze_layers, [inputs], network.pool)
         once = time.perf_counter() - started
-        order = np.argsort(inputs.tokens.lengths, kind="stable")  # batches hold documents of like length
+        order = np.argsort(inputs.tokens.lengths, kind="stable")  # batches hold documents of similar length
         parts = [order[start : start + train.batch_size] for start in range(0, n, train.batch_size)]
         step = _time_training(network, [learnt.collate(rows, Y).to(device) for rows in parts])
         read = _time_ranking(network, [inputs.collate(rows).to(device) for rows in parts])
@@ -58,7 +58,7 @@ def measure_pace(encoder_config: EncoderConfig, train: TrainConfig, corpus: Corp
 
 
 class _Network(nn.Module):
-    """The encoder and one layer over the labels: what most networks spend their time on."""
+    """The encoder and one layer over the labels, where most networks spend their time."""
 
     def __init__(self, encoder: Encoder, config: EncoderConfig, n_labels: int) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class _Network(nn.Module):
 
 
 def _time_training(network: _Network, batches: list[Batch]) -> float:
-    """Seconds of training on all batches."""
+    """Return the seconds of training on all batches."""
     optimizers = build_optimizers(group_by_decay([network], 1e-6, 0.0))
 
     def learn(batch: Batch) -> float:
@@ -83,7 +83,7 @@ def _time_training(network: _Network, batches: list[Batch]) -> float:
         for optimizer in optimizers:
             optimizer.step()
         network.zero_grad(set_to_none=True)
-        return float(loss.detach())  # asking for a number waits for the GPU
+        return float(loss.detach())  # reading a number waits for the GPU
 
     network.train()
     learn(batches[0])
@@ -95,7 +95,7 @@ def _time_training(network: _Network, batches: list[Batch]) -> float:
 
 @torch.inference_mode()
 def _time_ranking(network: _Network, batches: list[Batch]) -> float:
-    """Seconds of ranking all batches."""
+    """Return the seconds of ranking all batches."""
     network.eval()
     started = time.perf_counter()
     for batch in batches:

@@ -1,7 +1,7 @@
-"""Padding: which documents are read together, and their tokens in one array. Needs no torch.
+"""Padding: choose which documents are batched together, and put their tokens into one array. Needs no torch.
 
-The order is a function of (seed, epoch) alone: so a resumed run sees the batches it would have seen, and every rank
-cuts its share from the same global batch.
+The order depends only on (seed, epoch). So a resumed run gets the same batches, and every rank takes its share of the
+same global batch.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _POOL = 64  # batches whose documents are sorted by length together
 def pad_documents(
     documents: Sequence[NDArray[np.integer]], layout: TokenLayout, seen: Sequence[NDArray[np.bool_]] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
-    """Return ids and mask, a row for each window of the documents, and the first row of each document and the end.
+    """Return ids and mask, one row per window of the documents, and the first row of each document and the end.
 
-    Without windows a document is one row. seen: which tokens of each document the mask shows; None: all.
+    Without windows, a document is one row. seen: which tokens of each document the mask shows; None: all.
     """
     size = layout.window
     n_windows = [1 if size is None else -(-len(tokens) // size) for tokens in documents]
@@ -42,10 +42,10 @@ def pad_documents(
 def order_batches(
     lengths: NDArray[np.integer], batch_size: int, seed: int, epoch: int, shuffle: bool = True
 ) -> list[NDArray[np.int64]]:
-    """Cut documents into batches of like length.
+    """Split documents into batches of similar length.
 
-    Shuffled, documents are drawn at random into pools of 64 batches, sorted by length inside a pool, and the batches
-    shuffled again: lengths differ little in a batch, and no batch recurs. Not shuffled, all are sorted by length, the
+    Shuffled: documents are drawn at random into pools of 64 batches and sorted by length within a pool, then the
+    batches are shuffled. Lengths in a batch differ little, and no batch recurs. Not shuffled: all are sorted by length,
     longest first, so that running out of memory shows at once.
     """
     n = len(lengths)

@@ -1,7 +1,8 @@
-"""Before training: what it will take in memory and time; what cannot fit is refused.
+"""Estimate the memory and time of a training before it starts; raise if it cannot fit.
 
-Sizes, lengths and the precision enter, a `Plan` leaves. The figures are rough (within a factor of two where we looked)
-and nothing random is drawn. Knows no method: the head's sizes, and what could be done about them, are handed in.
+Input: sizes, lengths and the precision. Output: a `Plan`. The figures are rough (within a factor of two where
+measured), and no random numbers are drawn. This module knows no method: the caller passes in the head's sizes, and
+advice for reducing them.
 """
 
 from __future__ import annotations
@@ -21,38 +22,38 @@ from xmtc.neural.encoder import Encoder
 from xmtc.neural.trainer import TrainConfig
 
 _FLOAT, _HALF = 4, 2  # bytes
-# widths that autograd keeps of a token in each layer, by counting; in mixed precision norms and residual sums stay in
-# float32 (measured on an encoder under autocast: 8.5 of 28), and linear layers and activation functions do not
+# widths that autograd stores per token and layer, by counting; in mixed precision, norms and residual sums stay in
+# float32 (measured on an encoder under autocast: 8.5 of 28), linear layers and activation functions do not
 _WIDTHS, _FULL_WIDTHS = 28, 9
-_EFFICIENCY = 0.4  # of a plain matrix product's speed, reached by a training step
+_EFFICIENCY = 0.4  # share of a plain matrix product's speed that a training step reaches
 
 
 @dataclass(frozen=True)
 class HeadSize:
-    """What stands behind the encoder, in numbers of float32."""
+    """The size of the layers after the encoder, in float32 numbers."""
 
     dense: int  # parameters with dense gradients
-    table: int  # parameters of which a step touches few rows
-    activations: int  # held for one document until its gradient is taken
-    advice: str  # what to change when these are too many
+    table: int  # parameters with few rows updated per step
+    activations: int  # stored for one document until its gradient is computed
+    advice: str  # what to change if these are too many
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a training run will take: bytes by what they are for, and seconds."""
+    """The estimate of a training run: bytes by purpose, and seconds."""
 
     parameters: int
-    encoder: int  # bytes, held all the time: weights, those of the best epoch, their mean, moments
+    encoder: int  # bytes, held throughout: weights, those of the best epoch, their mean, moments
     head: int  # bytes, the same
     activations: int  # bytes, during a step
-    gradients: int  # bytes, during a step, with copies of the weights in half precision
+    gradients: int  # bytes, during a step, including half-precision copies of the weights
     saving: int  # bytes, while a checkpoint is written
-    memory: int  # bytes at the peak: a step's gradients are gone when a checkpoint is written
+    memory: int  # bytes at the peak: a step's gradients are freed before a checkpoint is written
     seconds: float
     head_advice: str
 
     def announce(self, progress: Progress) -> None:
-        """Report the plan in one line; raise ConfigError, with what to change, if memory does not suffice."""
+        """Report the plan in one line; raise ConfigError, with advice, if there is not enough memory."""
         available = available_memory()
         takes, free = (f"{n_bytes / 2**30:,.1f} GiB" for n_bytes in (self.memory, available))
         if self.memory > available:
@@ -78,20 +79,20 @@ def plan_training(
     body = sum(p.numel() for p in encoder.parameters())
     words = encoder.embed_words().weight
     frozen = sum(p.numel() for p in encoder.parameters() if not p.requires_grad)
-    fixed = frozen - (0 if words.requires_grad else words.numel())  # layers that are computed, but not trained
-    held = 2 + (config.average_from is not None)  # weights, the best epoch's, their mean
-    each = _FLOAT * (held + 2)  # and two moments of what is trained
+    fixed = frozen - (0 if words.requires_grad else words.numel())  # layers that are computed but not trained
+    held = 2 + (config.average_from is not None)  # weights, those of the best epoch, their mean
+    each = _FLOAT * (held + 2)  # and two moments of trained weights
     trained = n_encoders * (body - frozen) + head.dense
     n_documents, longest = len(lengths), int(lengths.max(initial=1))
     in_memory = min(-(-config.batch_size // config.accumulate), n_documents)
     mixed = config.precision != "fp32"
-    # what autograd keeps of a token: its vectors, and its rows of three (tokens × tokens) matrices of each head, which
+    # stored by autograd per token: its vectors, and its rows of three (tokens × tokens) matrices per head, which
     # attention on a CPU computes in float32 in any precision; a token attends to the tokens of its window
     widths = _FULL_WIDTHS * _FLOAT + (_WIDTHS - _FULL_WIDTHS) * (_HALF if mixed else _FLOAT)
     squares = 3 * (_HALF if mixed and torch.cuda.is_available() else _FLOAT)
     window = min(longest, encoder.layout.window or longest)
     a_token = encoder.n_layers * (widths * encoder.width + squares * encoder.n_heads * window)
-    # in mixed precision a step holds the weights of all products in half precision, too
+    # in mixed precision, a step also holds half-precision copies of all weights in products
     copies = _HALF * (n_encoders * (body - words.numel()) + head.dense) if mixed else 0
     work = (6.0 * (body - words.numel()) - 4.0 * fixed) * float(lengths.sum()) * n_encoders
     work += 6.0 * n_documents * (head.dense + head.activations)
@@ -114,7 +115,7 @@ def plan_training(
 
 
 def available_memory() -> int:
-    """Return the free bytes of what training runs on: the GPU, or this machine within its container's limit."""
+    """Return the free bytes of the training device: the GPU, or this machine within its container's limit."""
     if torch.cuda.is_available():
         return int(torch.cuda.mem_get_info()[0])
     import psutil  # type: ignore[import-untyped]  # accelerate brings it
@@ -129,7 +130,7 @@ def available_memory() -> int:
 def training_speed(precision: Precision) -> float:
     """Return the operations per second that a training step reaches here, as a share of a matrix product's.
 
-    The product is the fastest of several, so that a busy moment does not count.
+    The product is the fastest of several, so that a short load on the machine does not count.
     """
     side = 512
     kind = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
@@ -137,13 +138,13 @@ def training_speed(precision: Precision) -> float:
     best = float("inf")
     for _ in range(12):
         started = time.perf_counter()
-        float((one @ one)[0, 0])  # asking for a number waits for the GPU
+        float((one @ one)[0, 0])  # reading a number waits for the GPU
         best = min(best, time.perf_counter() - started)
     return _EFFICIENCY * 2 * side**3 / best
 
 
 def describe_duration(seconds: float) -> str:
-    """Return a rough duration for people."""
+    """Return a rough, human-readable duration."""
     if seconds < 90:
         return f"{max(1, round(seconds))} seconds"
     return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

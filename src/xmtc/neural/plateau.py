@@ -1,4 +1,4 @@
-"""Plateau: settings of learning rates that follow dev."""
+"""Plateau: settings of learning rates that depend on dev scores."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xmtc.core.config import Settings
 
 
 class Plateau(Settings):
-    """Rates that fall, on top of any schedule, whenever dev stands still."""
+    """Rates that fall, on top of any schedule, whenever dev does not improve."""
 
     epochs: int = Field(1, ge=1, description="without a better dev score before the rates fall")
     factor: float = Field(0.5, gt=0, lt=1, description="what they are multiplied by each time")

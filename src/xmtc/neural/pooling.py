@@ -1,8 +1,8 @@
-"""Pooling: from all layers' states to one vector per text, as `encoder.pool` says.
+"""Pooling: turn the states of all layers into one vector per text, as set by `encoder.pool`.
 
-A pool is written as parts joined by "+", each one [CLS] or the mean over the tokens: `cls` and `mean` of the last
-layer, `cls5` and `mean5` of the last five layers, the last first, side by side. Knows no method: each has a default.
-Where a text is read in several windows, `window_pool.py` makes one vector of theirs.
+A pool is written as parts joined by "+". Each part is [CLS] or the mean over the tokens: `cls` and `mean` of the last
+layer, `cls5` and `mean5` of the last five layers, concatenated, last layer first. This module knows no method: each has
+its default. If a text is read in several windows, `window_pool.py` combines their vectors into one.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ Kind = Literal["cls", "mean"]
 
 @dataclass(frozen=True)
 class Pool:
-    """Which states of an encoder stand side by side in a text's vector; layer −1 is the last."""
+    """The states of an encoder that are concatenated into a text's vector; layer −1 is the last."""
 
     parts: tuple[tuple[Kind, int], ...]
     width: int  # of the vector
 
     def at(self, layers: Sequence[int]) -> list[tuple[Kind, int]]:
-        """Return what is read if other layers take the place of the last."""
+        """Return the parts with the last layer replaced by other layers."""
         return [(kind, layer) for kind, _ in self.parts for layer in layers]
 
 
 def read_pool(config: PooledEncoderConfig, encoder: Encoder, own_layers: int = 1) -> Pool:
-    """Return what the settings read of this encoder; raise ConfigError for layers that it does not have.
+    """Return the pool that the settings define for this encoder; raise ConfigError for layers that it does not have.
 
-    own_layers: the method's own pool, `default`, is [CLS] of so many layers, or of all where the encoder has fewer.
+    own_layers: the method's own pool, `default`, is [CLS] of this many layers, or of all if the encoder has fewer.
     """
     written = (config.pool or "default").replace("default", f"cls{min(own_layers, encoder.n_layers)}")
     parts: list[tuple[Kind, int]] = []

@@ -1,4 +1,4 @@
-"""Prediction: length-sorted batches through a network in inference mode."""
+"""Predict: run length-sorted batches through a network in inference mode."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from xmtc.core.ranking import Ranking
 from xmtc.neural.batches import Inputs, order_batches
 from xmtc.neural.network import Predictive
 
-_TOKENS = 8192  # tokens in a batch, padding included: long texts come in small batches, short ones in large
+_TOKENS = 8192  # tokens per batch, including padding: long texts in small batches, short ones in large
 
 
 def rank_inputs(
     network: Predictive, inputs: Inputs, k: int, batch_size: int = 256, progress: Progress = SILENT
 ) -> Ranking:
-    """Rank documents by a network, which is left in the mode it was in."""
+    """Rank documents with a network, and restore its mode afterwards."""
     lengths = inputs.tokens.lengths
     n = len(lengths)
     labels = np.full((n, k), -1, dtype=np.int32)

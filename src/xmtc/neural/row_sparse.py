@@ -1,9 +1,9 @@
-"""AdamW whose cost follows the rows that a step touched.
+"""AdamW whose cost depends on the number of rows that a step updates.
 
-A label table of 670,000 rows is touched in a few thousand of them each step; dense AdamW would read and write all
-rows and their moments. Here a parameter with a sparse gradient (nn.Embedding(sparse=True)) is updated in its touched
-rows alone: their moments decay and their weights shrink only when they are touched, and the bias correction counts a
-row's own updates. Where every row is touched in every step, this is AdamW to the letter.
+A step updates only a few thousand rows of a label table of 670,000; dense AdamW would read and write all rows and their
+moments. Here a parameter with a sparse gradient (nn.Embedding(sparse=True)) is updated only in the rows of its
+gradient. Moments and weights of a row decay only when it is updated, and the bias correction counts the row's own
+updates. If every step updates every row, this is exactly AdamW.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class RowSparseAdamW(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """Update the touched rows."""
+        """Update the rows that have gradients."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -46,7 +46,7 @@ class RowSparseAdamW(torch.optim.Optimizer):
         if not state:
             state["mean"] = torch.zeros_like(parameter)
             state["square"] = torch.zeros_like(parameter)
-            state["updates"] = torch.zeros(len(parameter), device=parameter.device)  # whole numbers
+            state["updates"] = torch.zeros(len(parameter), device=parameter.device)  # integers
         gradient = gradient.coalesce()
         rows, values = gradient.indices()[0], gradient.values()  # (R,), (R, d)
         beta1, beta2 = group["betas"]

@@ -1,6 +1,6 @@
-"""Before training: does a text's vector say anything? A warning where it is almost the same for all documents.
+"""Warn before training if a text's vector is almost the same for all documents.
 
-An encoder, some documents and the parts of a pool enter; one line to the user leaves, or none. No random number is
+Input: an encoder, some documents and the parts of a pool. Output: one message to the user, or none. No random number is
 drawn, and no weight changes.
 """
 
@@ -17,21 +17,21 @@ from xmtc.neural.batches import Inputs
 from xmtc.neural.encoder import Encoder
 from xmtc.neural.pooling import Kind, pool_text
 
-_DOCUMENTS, _FEWEST = 64, 8  # that are looked at, at most and at least
+_DOCUMENTS, _FEWEST = 64, 8  # maximum and minimum number of documents to compare
 _AT_ONCE = 16
-_TOKENS = 4096  # in all of them: long texts need fewer
-_LEAST = 0.01  # share of the squared norm that should differ
+_TOKENS = 4096  # total: long texts need fewer documents
+_LEAST = 0.01  # minimum share of the squared norm that should differ
 
 
 def warn_if_alike(
     encoder: Encoder, inputs: Inputs, parts: Sequence[tuple[Kind, int]], progress: Progress, what: str = "the text's"
 ) -> None:
-    """Say so if the vectors of documents hardly differ, and which pool to use instead; `what` names the vector."""
+    """Warn if the vectors of documents hardly differ, and suggest another pool; `what` names the vector."""
     means: list[tuple[Kind, int]] = [("mean", layer) for layer in dict.fromkeys(layer for _, layer in parts)]
     tokens = inputs.tokens
-    wanted = np.unique(np.linspace(0, len(tokens) - 1, min(_DOCUMENTS, len(tokens))).astype(int))  # evenly spread
+    wanted = np.unique(np.linspace(0, len(tokens) - 1, min(_DOCUMENTS, len(tokens))).astype(int))  # evenly spaced
     contents = [tokens[row].tobytes() for row in wanted.tolist()]
-    rows = list(dict(zip(contents, wanted.tolist(), strict=True)).values())  # all different
+    rows = list(dict(zip(contents, wanted.tolist(), strict=True)).values())  # distinct documents
     rows = rows[: max(_FEWEST, _TOKENS // max(1, int(tokens.lengths[rows].max(initial=1))))]
     rows.sort(key=lambda row: len(tokens[row]))
     if len(rows) < _FEWEST:
@@ -62,6 +62,6 @@ def warn_if_alike(
 
 
 def differing_share(vectors: Tensor) -> float:
-    """Return which share of the squared norm of vectors (n, d) is their distance from their mean."""
+    """Return the share of the squared norm of vectors (n, d) that is their distance from their mean."""
     whole = float(vectors.square().sum())
     return float((vectors - vectors.mean(0)).square().sum()) / whole if whole > 0 else 0.0

@@ -1,6 +1,6 @@
-"""Tokenizer: texts → token ids, cut at a length or into windows; TokenLayout: how an encoder wants them padded.
+"""Tokenizer: texts → token ids, truncated or split into windows; TokenLayout: how an encoder expects padding.
 
-Needs neither torch nor transformers: an exported model reads its tokenizer by the `tokenizers` package alone.
+Needs neither torch nor transformers: an exported model reads its tokenizer with only the `tokenizers` package.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class TokenLayout:
-    """How a family lays out a sequence."""
+    """The sequence layout of a model family."""
 
     pad_id: int
     pad_left: bool = False
     cls_last: bool = False
     segments: bool = False  # whether the network takes segment ids
-    cls_segment: int = 0  # XLNet's [CLS] has a segment of its own
+    cls_segment: int = 0  # XLNet's [CLS] has its own segment
     pad_segment: int = 0
-    window: int | None = None  # tokens of a window, where a text's may be several, one after another
+    window: int | None = None  # tokens per window, if a text may have several, concatenated
 
 
 @dataclass(frozen=True, eq=False)
 class Tokenizer:
-    """A family's tokenizer, which cuts texts at max_length tokens, or into windows of that many."""
+    """A family's tokenizer, which truncates texts at max_length tokens, or splits them into windows of that length."""
 
     inner: Any
     max_length: int
-    windows: int = 1  # at most, of a text
+    windows: int = 1  # maximum per text
     choice: Choice = "first"
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
-        """Turn texts into token ids, special tokens included; the last special token survives cutting.
+        """Turn texts into token ids, including special tokens; truncation keeps the last special token.
 
-        Of several windows, each has its special tokens, and they come one after another.
+        If there are several windows, they are concatenated, each with its special tokens.
         """
         if self.windows > 1:
             whole = self.inner(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
@@ -58,7 +58,7 @@ class Tokenizer:
         return found
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
-        """Return each token's (start, end) in characters of the text; special tokens get (0, 0)."""
+        """Return the (start, end) of each token in the text, in characters; special tokens get (0, 0)."""
         if not self.inner.is_fast:
             raise ModelError("this encoder's tokenizer does not say where its tokens stand: its words have no weights")
         if self.windows > 1:
@@ -69,22 +69,22 @@ class Tokenizer:
         return [(int(start), int(end)) for start, end in found["offset_mapping"]]
 
     def _cut(self, tokens: Sequence[T], before: Sequence[T], after: Sequence[T]) -> list[T]:
-        """A text's windows one after another, each between its special tokens."""
+        """Return a text's windows, concatenated, each with its special tokens."""
         size = self.max_length - len(before) - len(after)
         parts = cut_windows(len(tokens), size, self.windows, self.choice)
         return list(chain.from_iterable([*before, *tokens[start:stop], *after] for start, stop in parts))
 
     def _special_ids(self) -> tuple[list[int], list[int]]:
-        """The special tokens before and after a text."""
+        """Return the special tokens before and after a text."""
         bare, whole = (self.inner("a", add_special_tokens=flag)["input_ids"] for flag in (False, True))
         n_before = next(i for i in range(len(whole)) if whole[i : i + len(bare)] == bare)
         return whole[:n_before], whole[n_before + len(bare) :]
 
     def fingerprint(self) -> str:
-        """Return a string that changes whenever the ids could."""
+        """Return a string that changes whenever the ids could change."""
         lengths = str(self.max_length) + (f"|{self.windows}|{self.choice}" if self.windows > 1 else "")
         if not self.inner.is_fast:
             return f"{json.dumps(self.inner.get_vocab(), sort_keys=True)}|{lengths}"
         state = json.loads(self.inner.backend_tokenizer.to_str())
-        state.update(truncation=None, padding=None)  # these remember the last call
+        state.update(truncation=None, padding=None)  # these store the arguments of the last call
         return f"{json.dumps(state, sort_keys=True)}|{lengths}"

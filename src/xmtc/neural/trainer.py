@@ -1,8 +1,8 @@
-"""The trainer: the only training loop. Every neural method brings a network and parameter groups; the rest is here.
+"""The trainer: the only training loop. Every neural method provides a network and parameter groups; the rest is here.
 
-All that the trainer knows of a network is `Trainable`: `loss(batch) -> (sum, count)` and `rank(batch, k)`. The sum is
-divided by the count over all ranks and micro-batches, so that any number of processes takes the same steps. Built on
-Hugging Face Accelerate for devices, mixed precision and more than one process.
+The trainer knows a network only as `Trainable`: `loss(batch) -> (sum, count)` and `rank(batch, k)`. The sum is divided
+by the count over all ranks and micro-batches, so that the steps do not depend on the number of processes. Devices,
+mixed precision and multiple processes are handled by Hugging Face Accelerate.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from xmtc.neural.batches import Inputs, order_batches
 from xmtc.neural.checkpoint import Checkpoints, RunLog
 from xmtc.neural.devices import LossOnly, Precision, build_accelerator
 from xmtc.neural.network import Trainable
-from xmtc.neural.optimizer import Group as Group  # named here, too, for it is fit's argument
+from xmtc.neural.optimizer import Group as Group  # re-exported: an argument of fit
 from xmtc.neural.optimizer import Schedule, WeightAverage, build_optimizers, factor, scale_gradients, take_step
 from xmtc.neural.predictor import rank_inputs
 
@@ -44,7 +44,7 @@ _TELL_SECONDS = 1.0  # between two readings of the loss
 
 
 class TrainConfig(NamesConfig):
-    """How a network is trained."""
+    """Settings of a network's training."""
 
     epochs: int = Field(3, ge=1, description="passes over the training documents, at most")
     batch_size: int = Field(32, ge=1, description="documents per step, over all processes")
@@ -80,7 +80,7 @@ class TrainConfig(NamesConfig):
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Documents to train on and their labels."""
+    """Training documents and their labels."""
 
     inputs: Inputs
     Y: sp.csr_matrix
@@ -88,7 +88,7 @@ class TrainingData:
 
 @dataclass
 class _State:
-    """Where a run is; all of it goes into a checkpoint."""
+    """The progress of a run; all of it is stored in a checkpoint."""
 
     step: int = 0
     epoch: int = 0
@@ -96,7 +96,7 @@ class _State:
     loss: float = 0.0  # sum over those batches
     best: float | None = None
     stale: int = 0  # epochs since the best
-    falls: int = 0  # of the rates, on plateaus
+    falls: int = 0  # number of times that the rates fell on plateaus
     averaged: int = 0
     curve: list[Epoch] = field(default_factory=list)
     scaler: dict[str, Any] | None = None  # of half precision
@@ -123,11 +123,11 @@ def fit(
 ) -> list[Epoch]:
     """Train `network` in place and return its curve: one entry per epoch, with the loss and the dev score.
 
-    dev: documents to choose the best epoch by, and a function from their ranking to a score. partial: folder of
+    dev: documents that choose the best epoch, and a function from their ranking to a score. partial: folder of
     checkpoints; training resumes from those of the same `identity`. on_epoch: called with the number of each epoch
-    before it begins, also when training resumes inside it. skips_parameters: a step may leave parameters out.
-    plateau: how rates fall when dev does not improve; without it they do not. With `config.time_limit`, training ends
-    in the middle of an epoch if it must, and what was learnt by then is scored like a whole epoch.
+    before it begins, also when training resumes within it. skips_parameters: a step may leave parameters unused.
+    plateau: how rates fall when dev does not improve; without it, they do not. With `config.time_limit`, training may
+    end within an epoch; the weights at that point are scored like those of a whole epoch.
     """
     run = _Run(network, groups, data, config, dev, seed, partial, identity or {}, skips_parameters, plateau, progress)
     state = run.state
@@ -144,7 +144,7 @@ def fit(
 
 
 class _Run:
-    """All that a training works with."""
+    """The state and the tools of one training run."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class _Run:
         self.pending: list[Tensor] = []  # losses of the last steps, not yet read: reading waits for the GPU
 
     def train_epoch(self) -> None:
-        """Take the epoch's steps, or those that a resumed run has not taken yet."""
+        """Run the epoch's steps, or the remaining ones in a resumed run."""
         config, state = self.config, self.state
         self.progress.stage(f"epoch {state.epoch + 1} of {config.epochs}")
         self.network.train(config.dropout_steps is None or state.done < config.dropout_steps)
@@ -219,33 +219,33 @@ class _Run:
         self._read_losses()
 
     def share_of_time(self) -> float:
-        """Return how much of the time limit is used up; all processes get the same answer."""
+        """Return the used share of the time limit; all processes get the same answer."""
         share = (time.monotonic() - self.began) / (60 * (self.config.time_limit or math.inf))
         return float(broadcast_object_list([share])[0])
 
     def _step(self, batch: np.ndarray) -> Tensor:
-        """One optimizer step on a global batch; returns its loss."""
+        """Take one optimizer step on a global batch; return its loss."""
         config, accelerator = self.config, self.accelerator
         rank, world = accelerator.process_index, accelerator.num_processes
         place = float(self.state.step)
-        if config.time_limit:  # a late step counts as the one due now
+        if config.time_limit:  # by time: a late step uses the rate that is due now
             place = max(place, self.share_of_time() * self.n_steps)
         scale = factor(config.schedule, place, self.n_steps, config.warmup)
         if self.plateau is not None:
             scale *= self.plateau.factor**self.state.falls
         for group, rate in zip(self.groups, self.rates, strict=True):
             group["lr"] = rate * scale
-        # dropout is a function of (seed, step, rank): a resumed run draws what it would have drawn
+        # dropout is a function of (seed, step, rank), so a resumed run draws the same numbers
         torch.manual_seed(((self.seed * 1_000_003 + self.state.step) * 1_009 + rank) % 2**63)
         mine = batch[rank::world]
         parts = np.array_split(mine, max(1, min(config.accumulate, len(mine))))
-        # DDP averages gradients over the ranks, and we want their sum divided by the count over all ranks and parts
+        # DDP averages gradients over the ranks; needed is their sum divided by the count over all ranks and parts
         totals = torch.zeros(2, device=accelerator.device)  # loss and count
         for i, rows in enumerate(parts):
             with nullcontext() if i == len(parts) - 1 else accelerator.no_sync(self.wrapped):
                 loss, count = self._loss(rows, batch)
                 totals += torch.stack([loss.detach(), count])
-                if config.accumulate == 1:  # the count is known before the gradients are: they need no second pass
+                if config.accumulate == 1:  # the count is known before the gradients: no second pass over them
                     totals = accelerator.reduce(totals, reduction="sum")
                     loss = loss / totals[1].clamp(min=1)
                 accelerator.backward(loss * world)
@@ -257,14 +257,14 @@ class _Run:
         return totals[0] / totals[1].clamp(min=1)
 
     def _loss(self, rows: np.ndarray, batch: np.ndarray) -> tuple[Tensor, Tensor]:
-        """(sum, count) over a rank's documents; one without any reads another's for nothing, since the others wait."""
+        """Return (sum, count) over a rank's documents; a rank without any computes a zero loss, since others wait."""
         given = rows if len(rows) else batch[:1]
         documents = self.data.inputs.collate(given, self.data.Y).to(self.accelerator.device)
         loss, count = self.wrapped(documents)
         return (loss, count) if len(rows) else (loss * 0, count * 0)
 
     def _read_losses(self) -> None:
-        """Add the pending losses to the epoch's, and log them."""
+        """Add the pending losses to the epoch's loss, and log them."""
         state = self.state
         losses = torch.stack(self.pending).tolist() if self.pending else []
         for step, loss in enumerate(losses, state.step - len(losses) + 1):
@@ -275,7 +275,7 @@ class _Run:
         self.pending.clear()
 
     def score_epoch(self) -> None:
-        """Rank dev by the averaged weights, where there are any, and keep the weights that rank it best."""
+        """Rank dev with the averaged weights, if there are any, and keep the weights that rank it best."""
         state, epoch = self.state, self.state.epoch
         loss = state.loss / max(1, state.done)
         if self.dev is None:
@@ -284,7 +284,7 @@ class _Run:
             inputs, score_of = self.dev
             self.average.swap(self.network)
             found = score_of(rank_inputs(self.network, inputs, 5)) if self.accelerator.is_main_process else 0.0
-            score = float(broadcast_object_list([found])[0])  # the main process's: all must agree on when to stop
+            score = float(broadcast_object_list([found])[0])  # from the main process: all must stop at the same time
             entry = Epoch(epoch=epoch, loss=loss, dev=score)
             if state.best is None or score > state.best:
                 state.best, state.stale = score, 0
@@ -300,14 +300,14 @@ class _Run:
         state.epoch, state.done, state.loss = epoch + 1, 0, 0.0
 
     def finish(self) -> None:
-        """Leave the chosen weights in the network: those of the best epoch, or else the averaged or the last ones."""
+        """Load the chosen weights into the network: those of the best epoch, else the averaged or the last ones."""
         if self.best is not None:
             self.network.load_state_dict(self.best)
         else:
             self.average.swap(self.network)
         self.network.eval()
         self.log.close()
-        self.accelerator.free_memory(self.wrapped)  # else another stage of training meets this one's hooks
+        self.accelerator.free_memory(self.wrapped)  # otherwise this stage's hooks would affect the next one
 
     def save(self) -> None:
         """Write a checkpoint."""
@@ -325,7 +325,7 @@ class _Run:
         self.checkpoints.save(self.state.step, self.network, self.optimizers, extra, state)
 
     def _resume(self, extra: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-        """Go on from what `save` wrote beside network and optimizers."""
+        """Resume from what `save` wrote next to network and optimizers."""
         self.state = _State(**{**state, "curve": [Epoch(**entry) for entry in state["curve"]]})
         self.average.count = self.state.averaged
         if self.accelerator.scaler is not None and self.state.scaler is not None:

@@ -1,4 +1,4 @@
-"""Texts that are read in several windows: their batches, and one vector per text from its windows' vectors."""
+"""Texts read in several windows: their batches, and one vector per text from the vectors of its windows."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class WindowedBatch(Batch):
 
 
 class WindowPool(nn.Module):
-    """One vector per text from the vectors of its windows: their mean, the largest of each number, or by attention.
+    """Combines the vectors of a text's windows into one: by mean, elementwise maximum, or attention.
 
-    Attention weighs the windows of a text by a softmax over a·v; a is learnt and starts at 0, which is their mean.
+    Attention weights the windows of a text by a softmax over a·v; a is learned and starts at 0, which gives the mean.
     """
 
     def __init__(self, width: int, joining: Joining) -> None:
@@ -30,11 +30,11 @@ class WindowPool(nn.Module):
         self.attention = nn.Parameter(torch.zeros(width)) if joining == "attention" else None
 
     def forward(self, vectors: Tensor, batch: Batch) -> Tensor:
-        """(windows of all texts, width) → (B, width); each text's windows alone count, whatever its neighbours have."""
-        assert isinstance(batch, WindowedBatch)  # what an encoder's layout with windows collates
+        """Pool (windows of all texts, width) to (B, width); the result for a text depends only on its own windows."""
+        assert isinstance(batch, WindowedBatch)  # built by an encoder's layout with windows
         counts = batch.window_starts.diff()
         places = torch.arange(int(counts.max()), device=vectors.device)
-        real = places < counts.unsqueeze(1)  # (B, most windows)
+        real = places < counts.unsqueeze(1)  # (B, largest number of windows)
         spread = vectors.new_zeros(*real.shape, vectors.shape[1])
         spread[real] = vectors  # row by row: texts in order, and their windows
         if self.joining == "max":

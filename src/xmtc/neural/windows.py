@@ -1,7 +1,7 @@
-"""Windows: which tokens of a long text are read, in parts that an encoder reads one by one.
+"""Windows: split a long text into parts that an encoder reads one by one.
 
-All windows of a text but the last are full, so that the tokens of a text, one window after another, can be cut apart by
-their length alone. `window_pool.WindowPool` makes one vector of the windows' vectors.
+All windows of a text except the last are full, so that a text's concatenated windows can be split again by length
+alone. `window_pool.WindowPool` combines the vectors of the windows into one.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ Joining = Literal["mean", "max", "attention"]
 
 
 def cut_windows(n_tokens: int, size: int, windows: int, choice: Choice) -> list[tuple[int, int]]:
-    """Return (start, stop) of the windows of a text: at most so many, of `size` tokens each, without overlap.
+    """Return (start, stop) of the windows of a text: at most `windows`, of `size` tokens each, without overlap.
 
-    A text that they can hold is read whole, in as few as needed; the last may be shorter. Of a longer one, the first
-    windows are read (first), the first and the last half of them (ends), or windows at even distances (spread).
+    A text that fits is read whole, in as few windows as needed; the last may be shorter. Of a longer text, the first
+    windows are read (first), half of them at the start and half at the end (ends), or evenly spaced windows (spread).
     """
     needed = max(1, -(-n_tokens // size))
     if needed <= windows:

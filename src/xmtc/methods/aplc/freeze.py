@@ -1,4 +1,4 @@
-"""Export of APLC-XLNet: encoder and pooling become the graph, hidden layer, head and tails become arrays."""
+"""Export APLC-XLNet: encoder and pooling become the graph; hidden layer, head and tails become arrays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def write_frozen(model: NeuralModel[AplcNetwork], config: AplcConfig, out: FolderWriter, int8: bool) -> None:
-    """Write an exported model; `frozen.py` reads it."""
+    """Write an exported model, which `frozen.py` reads."""
     network, writer = model.network, FrozenWriter(out, int8)
     head, epsilon = network.head, 0.0
     arrays: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""An exported APLC-XLNet model: the graph gives the texts' vectors, numpy ranks as `head.py` does with tensors."""
+"""Rank with an exported APLC-XLNet model: the graph returns text vectors, numpy ranks like `head.py` with tensors."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ from xmtc.neural.frozen import (
 )
 from xmtc.neural.graph import Graph
 
-_CHUNK = 65_536  # labels whose logits are held at once
+_CHUNK = 65_536  # labels whose logits are in memory at once
 
 
 class AplcSpec(FrozenSpec):
-    """What an exported model stores of its head."""
+    """Settings of the head, stored in an exported model."""
 
-    sizes: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)  # labels in head and tails
-    bare: bool  # whether tails have neither norm nor ReLU
+    sizes: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)  # number of labels in the head and in each tail
+    bare: bool  # whether tails have neither LayerNorm nor ReLU
     initial_bias: float = Field(ge=-1e6, le=1e6)  # constant in the labels' logits, unless each has its own (`prior`)
-    epsilon: float = Field(ge=0, le=1)  # of the tails' norms
+    epsilon: float = Field(ge=0, le=1)  # of the tails' LayerNorms
 
 
 class FrozenAplc(FrozenNetwork):
-    """A hidden layer, the head's labels and the tails' clusters, and tails of their own."""
+    """The ranker of an exported model: a hidden layer, a head of labels and tail clusters, and one ranker per tail."""
 
     def __init__(self, graph: Graph, weights: Mapping[str, NDArray[Any]], spec: AplcSpec) -> None:
         super().__init__(graph, weights)
@@ -53,7 +53,7 @@ class FrozenAplc(FrozenNetwork):
         self.starts = np.cumsum([0, *spec.sizes])
 
     def rank(self, batch: FrozenBatch, k: int) -> Found:
-        """The k best labels and their probabilities; tails that cannot change a document's best are passed over."""
+        """Return the k best labels and their probabilities; skip tails that cannot change a document's best labels."""
         hidden = self._hidden(batch)
         order = self.weights["order"]
         labels = np.full((len(hidden), k), -1, dtype=np.int64)
@@ -77,7 +77,7 @@ class FrozenAplc(FrozenNetwork):
         return labels, np.exp(scores)
 
     def score(self, batch: FrozenBatch, label: int) -> NDArray[np.floating]:
-        """(B,) the logarithm of the label's probability."""
+        """Return the logarithm of the label's probability: (B,)."""
         hidden = self._hidden(batch)
         place = int(np.flatnonzero(self.weights["order"] == label)[0])
         band = int(np.searchsorted(self.starts, place, side="right")) - 1
@@ -86,21 +86,21 @@ class FrozenAplc(FrozenNetwork):
         return np.asarray(found + self._clusters(hidden)[:, band - 1] if band else found)
 
     def _hidden(self, batch: FrozenBatch) -> NDArray[np.float32]:
-        """(B, d_h)."""
+        """Return the hidden vectors: (B, d_h)."""
         weights = self.weights
         vectors = self.graph.run(batch.feeds())["text"]
         text = join_windows(vectors, batch, self.spec.window_pool, weights.get("attention"))
         return np.asarray(np.tanh(text @ weights["hidden.weight"].T + weights["hidden.bias"]))
 
     def _clusters(self, hidden: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(B, tails): logarithms of the clusters' probabilities."""
+        """Return the logarithms of the clusters' probabilities: (B, tails)."""
         logits = hidden @ self.weights["head"][self.spec.sizes[0] :].T
         if "prior" in self.weights:
             logits = logits + self.weights["prior"][self.starts[-1] :]
         return np.asarray(log_expit(logits))
 
     def _narrow(self, hidden: NDArray[np.float32], band: int) -> NDArray[np.float32]:
-        """What a band's labels meet: the hidden vector, or a tail's narrow one."""
+        """Return the input of a band's labels: the hidden vector for the head, a narrow projection of it for a tail."""
         if band == 0:
             return hidden
         narrow = hidden @ self.weights[f"squeeze.{band}"].T
@@ -113,7 +113,7 @@ class FrozenAplc(FrozenNetwork):
         )
 
     def _logits(self, vectors: NDArray[np.float32], band: int, places: slice) -> NDArray[np.float32]:
-        """Logits of the labels at some places of a band."""
+        """Return the logits of the labels at these positions of a band."""
         table = self.weights["head" if band == 0 else f"labels.{band}"]
         constants: Any = self.spec.initial_bias
         if "prior" in self.weights:

@@ -1,7 +1,8 @@
 """Adaptive Probabilistic Label Clusters (Ye et al., ICML 2020): a wide head for frequent labels, narrow tails for rare.
 
-Hidden vectors enter, losses and rankings leave. Knows a partition of the labels, whose cluster 0 is the head, and not
-that it comes from their frequency. All is computed from logits: with a of a tail's cluster and z of one of its labels,
+Input: hidden vectors and a partition of the labels whose cluster 0 is the head; this module does not know that the
+partition is based on label frequency. Output: losses and rankings. Everything is computed from logits. With the logit
+a of a tail's cluster and the logit z of one of its labels:
 
     log p = −softplus(−a) − softplus(−z)                       p = σ(a) σ(z)
     log(1 − p) = softplus(z − softplus(a)) − softplus(z)       no exponential overflows, no probability becomes 0 or 1
@@ -22,7 +23,7 @@ from xmtc.neural.batches import Batch
 from xmtc.neural.heads import at_least_single
 from xmtc.neural.label_start import log_odds
 
-_CHUNK = 65_536  # labels whose logits are held at once in a ranking
+_CHUNK = 65_536  # labels whose logits are in memory at once during ranking
 
 
 def tail_widths(width: int, q: float, n_tails: int) -> list[int]:
@@ -31,7 +32,7 @@ def tail_widths(width: int, q: float, n_tails: int) -> list[int]:
 
 
 def count_parameters(width: int, sizes: Sequence[int], q: float, bare: bool) -> int:
-    """Return Eq. 6, with the widths rounded down; two more for each of a tail's widths, its norm's, unless bare."""
+    """Return the parameter count of Eq. 6, widths rounded down; two more per tail width, for its norm, unless bare."""
     n_head, *tails = sizes
     widths = tail_widths(width, q, len(tails))
     inside = sum(narrow * (width + size) for narrow, size in zip(widths, tails, strict=True))
@@ -39,7 +40,7 @@ def count_parameters(width: int, sizes: Sequence[int], q: float, bare: bool) -> 
 
 
 class Tail(nn.Module):
-    """A cluster of rare labels: hidden vectors are made narrow, then meet the labels."""
+    """A cluster of rare labels: projects hidden vectors to a smaller width, then scores the labels."""
 
     def __init__(self, width: int, narrow: int, n_labels: int, bare: bool) -> None:
         super().__init__()
@@ -48,22 +49,23 @@ class Tail(nn.Module):
         self.labels = nn.Linear(narrow, n_labels, bias=False)
 
     def narrow(self, hidden: Tensor) -> Tensor:
-        """(B, d) → (B, ⌊d / qⁱ⌋)."""
+        """Project (B, d) to (B, ⌊d / qⁱ⌋)."""
         narrow: Tensor = self.shape(self.squeeze(hidden))
         return narrow
 
 
 class AplcHead(nn.Module):
-    """The head's labels and the tails' clusters share one layer; each tail has its own two.
+    """The head's labels and the tails' clusters share one layer; each tail has two layers of its own.
 
-    A head label's probability is σ(z); a tail label's is σ(a of its cluster) · σ(z) (Eq. 2). `pooled` chooses Eq. 5's
-    loss instead of the authors' code's. `initial_bias` is a constant added to all labels' logits; with `prior` each
-    label and cluster has its own, which `set_prior` counts. They are no weights: training does not move them.
+    The probability of a head label is σ(z); of a tail label, σ(a of its cluster) · σ(z) (Eq. 2). `pooled` selects the
+    loss of Eq. 5 instead of the loss in the authors' code. `initial_bias` is a constant added to the logits of all
+    labels. With `prior`, each label and each cluster has its own constant, which `set_prior` computes from counts.
+    These constants are not weights: training does not change them.
     """
 
-    band_of: Tensor  # (L,) the cluster of each label, 0 for the head
-    place: Tensor  # (L,) its place there
-    order: Tensor  # (L,) labels by cluster, then place
+    band_of: Tensor  # (L,) cluster of each label, 0 for the head
+    place: Tensor  # (L,) its position there
+    order: Tensor  # (L,) labels by cluster, then position
     prior: Tensor | None  # (L + K,) added to the logits of the labels, in that order, and of the tails' clusters
 
     def __init__(
@@ -81,7 +83,7 @@ class AplcHead(nn.Module):
         self.pooled = pooled
         self.initial_bias = initial_bias
         n_tails = len(self.sizes) - 1
-        self.head = nn.Linear(width, self.sizes[0] + n_tails, bias=False)  # the last n_tails are the clusters
+        self.head = nn.Linear(width, self.sizes[0] + n_tails, bias=False)  # the last n_tails outputs are the clusters
         self.tails: Sequence[Tail] = nn.ModuleList(  # type: ignore[assignment]
             Tail(width, narrow, size, bare)
             for narrow, size in zip(tail_widths(width, q, n_tails), self.sizes[1:], strict=True)
@@ -97,26 +99,27 @@ class AplcHead(nn.Module):
         self.register_buffer("prior", torch.zeros(len(bands) + n_tails) if prior else None)
 
     def set_prior(self, Y: sp.csr_matrix) -> None:
-        """Let every probability start at its label's share of the training documents.
+        """Set the constants so that every probability starts at its label's share of the training documents.
 
-        A tail's cluster starts at the share of documents with a label there, its labels at their share of these.
+        A tail's cluster starts at the share of documents with a label in it. Its labels start at their share of these
+        documents.
         """
         assert self.prior is not None
         bands = Partition(self.band_of.cpu().numpy().astype(np.int32), len(self.sizes))
         active = np.bincount(cluster_targets(Y, bands).indices, minlength=len(self.sizes))  # (1 + K,) documents
-        active[0] = Y.shape[0]  # the head has no cluster: its labels are among all documents
+        active[0] = Y.shape[0]  # the head has no cluster: its labels are counted over all documents
         counts = np.bincount(Y.indices, minlength=len(bands))
         labels = log_odds(counts, active[bands.parents])[bands.order]
         self.prior.copy_(torch.cat([labels, log_odds(active[1:], Y.shape[0])]))
 
     def loss(self, hidden: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-        """(sum, count) of the cross-entropy over the head's labels and those of the tails that hold positives.
+        """Return (sum, count) of the cross-entropy over the head's labels and the labels of tails that hold positives.
 
-        As the authors' code has it, a tail without a document's positives adds −log(1 − σ(a)) for its cluster, as one
-        term; each document's sum is divided by the number of its terms, and documents are averaged. Pooled (Eq. 5)
-        there is no such term, and all documents' terms are averaged together.
+        In the authors' code, a tail without positives of a document adds −log(1 − σ(a)) for its cluster, as one term.
+        The sum of each document is divided by the number of its terms, and documents are averaged. Pooled (Eq. 5),
+        there is no such term, and the terms of all documents are averaged together.
 
-        A tail is worked out for the documents that have positives in it, and for no others.
+        A tail is computed only for the documents that have positives in it.
         """
         document, band, place = batch.document_of_positive(), self.band_of[batch.positives], self.place[batch.positives]
         output = self.head(hidden)
@@ -134,7 +137,7 @@ class AplcHead(nn.Module):
                 n_terms = n_terms + ~active
             rows = active.nonzero().squeeze(1)  # (n,)
             if len(rows):
-                row_of = active.cumsum(0)[document[own]] - 1  # of each positive, among the n
+                row_of = active.cumsum(0)[document[own]] - 1  # row of each positive among the n
                 logits = self._labels(tail.labels(tail.narrow(hidden[rows])), start)  # (n, l_i)
                 losses = losses.index_add(0, rows, _product_loss(clusters[rows, i], logits, row_of, place[own]))
             start += self.sizes[i + 1]
@@ -143,10 +146,10 @@ class AplcHead(nn.Module):
         return (losses / n_terms).sum(), torch.tensor(float(len(batch)), device=hidden.device)
 
     def rank(self, hidden: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """The k best of all labels and their probabilities, out of chunks of labels.
+        """Return the k best of all labels and their probabilities, computed in chunks of labels.
 
-        A tail is passed over for the documents whose k-th score so far is above σ(a), which none of the tail's labels
-        can exceed: the ranking is that of all labels.
+        A tail is skipped for documents whose k-th score so far is above σ(a). No label of the tail can exceed σ(a), so
+        the ranking is still that of all labels.
         """
         k = min(k, len(self.order))
         n_head = self.sizes[0]
@@ -164,7 +167,7 @@ class AplcHead(nn.Module):
         return best.labels, best.scores.exp()
 
     def score(self, hidden: Tensor, label: int) -> Tensor:
-        """(B,) log p of one label."""
+        """Return log p of one label: (B,)."""
         band, place = int(self.band_of[label]), int(self.place[label])
         start = sum(self.sizes[:band]) + place
         if band == 0:
@@ -175,18 +178,18 @@ class AplcHead(nn.Module):
         return F.logsigmoid(cluster) + F.logsigmoid(logits).squeeze(1)
 
     def _labels(self, logits: Tensor, start: int) -> Tensor:
-        """Logits of labels that follow one another in the order, from `start` on, with their constants."""
+        """Return the logits plus constants of consecutive labels in the order, from `start` on."""
         constants = self.initial_bias if self.prior is None else self.prior[start : start + logits.shape[1]]
         return at_least_single(logits) + constants
 
     def _clusters(self, logits: Tensor) -> Tensor:
-        """Logits of all tails' clusters, with their constants."""
+        """Return the logits of all tails' clusters plus their constants."""
         return at_least_single(logits) + (0 if self.prior is None else self.prior[len(self.order) :])
 
     def _chunks(self, vectors: Tensor, weight: Tensor, start: int, k: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """(logits, labels) of the k best in each chunk of a cluster whose labels begin at `start` of the order.
+        """Yield (logits, labels) of the k best in each chunk of a cluster whose labels begin at `start` of the order.
 
-        In a cluster the order of z is the order of p.
+        Within a cluster, sorting by z is sorting by p.
         """
         for first in range(0, len(weight), _CHUNK):
             part = weight[first : first + _CHUNK]
@@ -195,14 +198,14 @@ class AplcHead(nn.Module):
 
 
 class _Best:
-    """The k best labels so far of each document; scores are logarithms of probabilities."""
+    """The k best labels of each document so far; scores are logarithms of probabilities."""
 
     def __init__(self, hidden: Tensor, k: int) -> None:
         self.scores = hidden.new_full((len(hidden), k), -torch.inf)
         self.labels = torch.full((len(hidden), k), -1, device=hidden.device)
 
     def add(self, rows: Tensor, labels: Tensor, scores: Tensor) -> None:
-        """Put labels among the best of some documents."""
+        """Merge labels into the best labels of some documents."""
         both = torch.cat([self.scores[rows], scores], dim=1)
         names = torch.cat([self.labels[rows], labels], dim=1)
         self.scores[rows], kept = both.topk(self.scores.shape[1], dim=1)
@@ -210,9 +213,9 @@ class _Best:
 
 
 def _product_loss(cluster: Tensor, logits: Tensor, row: Tensor, place: Tensor) -> Tensor:
-    """(n,) cross-entropy of σ(cluster) σ(logits), summed over labels; (row, place) are the positives.
+    """Return the cross-entropy of σ(cluster) σ(logits), summed over labels: (n,); (row, place) are the positives.
 
-    Every label is counted as if it were absent, and the positives then put right, so no (n, l) targets are built.
+    Every label is first counted as absent, then the positives are corrected, so no (n, l) targets are built.
     """
     reach = F.softplus(cluster)  # (n,)
     absent = (F.softplus(logits) - F.softplus(logits - reach.unsqueeze(1))).sum(1)  # Σ −log(1 − p)

@@ -41,7 +41,7 @@ NAME = "aplc"
 
 
 class HeadConfig(Settings):
-    """Between the text's vector and the labels."""
+    """Settings of the layers between the text's vector and the labels."""
 
     width: int | None = Field(None, ge=1, le=65_536, description="d_h, of the hidden layer; None: the encoder's")
     dropout: float = Field(0.1, ge=0, lt=1, description="after the hidden layer")
@@ -53,7 +53,7 @@ class HeadConfig(Settings):
 
 
 class BandConfig(Settings):
-    """How labels, the most frequent first, are cut into a head and tails: one of these, else two even bands."""
+    """Settings of the split into head and tails, by falling frequency; set one of these, or get two even bands."""
 
     proportions: list[float] | None = Field(None, description="share of the labels in head and tails: [0.5, 0.5]")
     cutoffs: list[int] | None = Field(None, description="number of labels before each tail: [1978]")
@@ -61,7 +61,7 @@ class BandConfig(Settings):
 
 
 class AplcTrainConfig(TrainConfig):
-    """The paper's (Table 3)."""
+    """Training settings; defaults are the paper's (Table 3)."""
 
     epochs: int = Field(8, ge=1, description=TrainConfig.model_fields["epochs"].description)
     batch_size: int = Field(12, ge=1, description="documents per step, over all processes")
@@ -89,13 +89,13 @@ class AplcConfig(NeuralConfig):
 
 
 class AplcDetails(Details):
-    """What a model stores beside settings and arrays."""
+    """Facts that a model stores next to its settings and arrays."""
 
-    bands: list[int]  # labels in head and tails
+    bands: list[int]  # number of labels in the head and in each tail
 
 
 class AplcNetwork(Network):
-    """Encoder, hidden layer, APLC."""
+    """The network: encoder, hidden layer and APLC head."""
 
     def __init__(self, encoder: Encoder, config: AplcConfig, bands: Partition) -> None:
         super().__init__()
@@ -114,19 +114,19 @@ class AplcNetwork(Network):
         self.head = AplcHead(self.hidden.out_features, bands, head.q, head.bare, pooled, constant, prior)
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """(sum, count) of the loss."""
+        """Return (sum, count) of the loss."""
         return self.head.loss(self._hidden(batch), batch)
 
     def rank(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
-        """(labels, probabilities) of the k best labels."""
+        """Return (labels, probabilities) of the k best labels."""
         return self.head.rank(self._hidden(batch), k)
 
     def score(self, batch: Batch, label: int) -> Tensor:
-        """(B,) what an explanation follows: the logarithm of the label's probability."""
+        """Return the score that an explanation uses, the logarithm of the label's probability: (B,)."""
         return self.head.score(self._hidden(batch), label)
 
     def _hidden(self, batch: Batch) -> Tensor:
-        """(B, d_h): the hidden layer's view of the texts (sections 3.1 and 3.2)."""
+        """Return the hidden layer's output for the texts (sections 3.1 and 3.2): (B, d_h)."""
         text = pool_text(self.encoder(batch.ids, batch.mask, batch.lower), self.pool.parts)
         if self.windows is not None:
             text = self.windows(text, batch)
@@ -150,7 +150,7 @@ class AplcMethod(Method[AplcConfig]):
         progress: Progress = SILENT,
         partial: Path | None = None,
     ) -> NeuralModel[AplcNetwork]:
-        """Fine-tune an encoder on a corpus; the epoch that ranks dev best is kept."""
+        """Fine-tune an encoder on a corpus; keep the epoch with the best score on dev."""
         sizes = band_sizes(config.cluster, corpus.labels.n_labels)
         ready = prepare(NAME, corpus, config, dev, seed, progress)
         ready.announce_plan(_head_size(config, ready.encoder, sizes))
@@ -164,7 +164,7 @@ class AplcMethod(Method[AplcConfig]):
         return NeuralModel(manifest, ready.labels, network, ready.tokenizer)
 
     def load(self, reader: FolderReader) -> NeuralModel[AplcNetwork]:
-        """Rebuild a model from its folder; neither hub nor cache is needed."""
+        """Load a model from its folder; needs neither hub nor cache."""
         manifest, config, labels = reader.open(AplcConfig, AplcDetails)
         encoder, tokenizer = read_encoder(reader, "encoder", config.encoder)
         bands = read_partition(reader, "head.band_of", len(manifest.details.bands), labels.n_labels)
@@ -178,12 +178,12 @@ class AplcMethod(Method[AplcConfig]):
         write_frozen(model, AplcConfig.model_validate(model.manifest.config), out, int8)
 
     def uses_dev(self, config: AplcConfig) -> bool:
-        """Say whether dev documents choose the epoch."""
+        """Return whether dev documents choose the epoch."""
         return config.train.dev_fraction > 0
 
 
 def band_sizes(config: BandConfig, n_labels: int) -> list[int]:
-    """Return how many labels head and tails hold; every band must get one at least."""
+    """Return how many labels the head and each tail hold; raise if a band would be empty."""
     given = [name for name, value in config if value is not None]
     if len(given) > 1:
         raise ConfigError(f"cluster.{given[0]} and cluster.{given[1]} both cut the labels: set one of them to null")
@@ -200,7 +200,7 @@ def band_sizes(config: BandConfig, n_labels: int) -> list[int]:
 
 
 def band_labels(counts: NDArray[np.integer], sizes: list[int]) -> Partition:
-    """Cut labels, by falling count and then by number, into bands of these sizes."""
+    """Split labels, by falling count and then by number, into bands of these sizes."""
     order = np.argsort(-counts, kind="stable")
     parents = np.empty(len(counts), dtype=np.int32)
     parents[order] = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
@@ -248,13 +248,13 @@ def _head_size(config: AplcConfig, encoder: Encoder, sizes: list[int]) -> HeadSi
     return HeadSize(
         dense=hidden + count_parameters(width, sizes, config.head.q, config.head.bare),
         table=0,
-        activations=3 * sizes[0] + 5 * sum(sizes[1:]),  # as if every document had positives in every tail
+        activations=3 * sizes[0] + 5 * sum(sizes[1:]),  # upper bound: every document has positives in every tail
         advice="lower head.width, raise head.q, or put more labels into the tails (cluster.proportions)",
     )
 
 
 def groups(network: AplcNetwork, config: AplcConfig) -> list[Group]:
-    """Discriminative fine-tuning (section 4.1): each module has its own rate."""
+    """Return parameter groups for discriminative fine-tuning (section 4.1): each module has its own learning rate."""
     rate = config.rate
     middle = [network.hidden, network.windows]
     parts = (([network.encoder], rate.encoder), (middle, rate.hidden), ([network.head], rate.aplc))

@@ -1,4 +1,4 @@
-"""Ensembles: several models as one."""
+"""Ensembles: combine several models into one."""
 
 from xmtc.methods.ensemble.cascade import DEPTH, CascadeModel, share_within
 from xmtc.methods.ensemble.learned import LearnedEnsemble

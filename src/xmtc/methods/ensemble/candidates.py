@@ -1,8 +1,8 @@
-"""Candidates of a learned ensemble: members' rankings → pairs of a document and a label, with features.
+"""Build the candidates of a learned ensemble: pairs of a document and a label, with features.
 
-In come rankings of the same documents over one label set, one per member; out come all labels that any member lists,
-with what the members say of them. Knows no models: `learned.py` ranks, `booster.py` learns. docs/methods/ensemble.md
-describes each feature.
+Input: one ranking per member, of the same documents over one label set. Output: all labels that any member lists, with
+features from the members' rankings. This module knows no models: `learned.py` ranks, `booster.py` learns.
+docs/methods/ensemble.md describes each feature.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from xmtc.core.ranking import Ranking
 from xmtc.features.label_vectors import local_name
 from xmtc.features.tfidf import Tfidf, TfidfConfig, fit_tfidf
 
-OF_EACH_MEMBER = ("score", "place", "below_best", "best")  # of a candidate by member m; `best` is the document's
+OF_EACH_MEMBER = ("score", "place", "below_best", "best")  # of a candidate, per member; `best` is per document
 OF_ALL = ("named_by", "log_count", "name_in_text")
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Pairs of a document and a label, in order of both; row i of every field speaks of pair i."""
+    """Pairs of a document and a label, sorted by both; row i of every field describes pair i."""
 
     rows: NDArray[np.int64]  # documents
     labels: NDArray[np.int64]
@@ -35,7 +35,7 @@ class Candidates:
 
 
 def feature_names(n_members: int) -> list[str]:
-    """Return the names of the features' columns."""
+    """Return the names of the feature columns."""
     return [f"{name}_{m}" for m in range(n_members) for name in OF_EACH_MEMBER] + list(OF_ALL)
 
 
@@ -44,7 +44,7 @@ def find_candidates(
 ) -> Candidates:
     """Return every label that a ranking lists, with its features.
 
-    counts: training documents of each label. shares: how to find label names in `texts`; 0 is what a label has without.
+    counts: training documents of each label. shares: finds label names in `texts`; without it, the feature is 0.
     """
     width = len(counts)
     given = [ranking.labels >= 0 for ranking in rankings]
@@ -73,25 +73,25 @@ def find_candidates(
 
 @dataclass(frozen=True, eq=False)
 class NameShares:
-    """Finds which share of the words of a label's name a text has; words are those of TF-IDF, in lower case."""
+    """Computes which share of the words of a label's name a text contains; words are those of TF-IDF, in lower case."""
 
     words: Tfidf
     names: sp.csr_matrix  # (labels × words)
 
     @classmethod
     def of_labels(cls, labels: LabelSet) -> NameShares | None:
-        """Read the names of all entries; None if none has a word."""
+        """Read the names of all entries; return None if no name has a word."""
         pairs = zip(labels.names, labels.ids, strict=True)
         names = [local_name(name) if name == id else name for name, id in pairs]
         if not any(len(name) > 1 for name in names):
             return None
         try:
             return cls(*fit_tfidf(names, TfidfConfig(sublinear=False, min_df=1, idf="none")))
-        except DataError:  # names of single letters or signs alone
+        except DataError:  # all names are single letters or punctuation
             return None
 
     def find(self, texts: Sequence[str], rows: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the share for each pair of a text's row, in ascending order, and a label."""
+        """Return the share for each pair of a text's row and a label; rows ascend."""
         found = self.words.transform(texts)
         return _shares(
             rows, labels, found.indptr, found.indices, self.names.indptr, self.names.indices, self.names.shape[1]

@@ -1,9 +1,8 @@
-"""A cascade: a cheap model ranks every document, an expensive one those that gain most by it.
+"""A cascade: a cheap model ranks every document; an expensive model ranks only those that gain most.
 
-A gate looks at the cheap model's ranking of a document and expects by how much the expensive model's P@5 would be
-higher. It is learnt on documents that neither model was trained on: a ridge regression on the features and their
-squares. A document goes to the expensive model where the expected gain is above a threshold, so results do not depend
-on batching.
+A gate reads the cheap model's ranking of a document and predicts how much higher the expensive model's P@5 would be. It
+is a ridge regression on the features and their squares, trained on documents that neither model was trained on. A
+document goes to the expensive model if its expected gain is above a threshold, so results do not depend on batching.
 docs/methods/ensemble.md describes features and report.
 """
 
@@ -42,26 +41,26 @@ from xmtc.methods.ensemble.members import (
     save_members,
 )
 
-DEPTH = 20  # labels of each model that probabilities are learnt from
-SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)  # of the documents, in the report
+DEPTH = 20  # labels of each model used to calibrate its probabilities
+SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)  # shares of the documents in the report
 SHOWN = ("P@5", "PSP@5")
-_SEEN, _SCORED = 10, 5  # labels that the gate looks at, and those whose precision counts
-_SHRINK, _FURTHEST = 50.0, 4.0  # of the ridge regression; deviations from the mean that a feature may have
+_SEEN, _SCORED = 10, 5  # labels that the gate reads, and labels that P@5 counts
+_SHRINK, _FURTHEST = 50.0, 4.0  # penalty of the ridge regression; limit of a scaled feature, in standard deviations
 N_FEATURES = 9
-_FEWEST = 10  # labelled documents to learn from
+_FEWEST = 10  # minimum number of labelled documents to learn from
 _GATE, _CALIBRATION = "gate.json", "calibration-{}.json"
 _SOURCE = "that the cascade learnt from"
 
 
 @dataclass(frozen=True, eq=False)
 class Gate:
-    """Expected gain: linear in the features, scaled to mean 0 and deviation 1, and in their squares."""
+    """The gate: predicts the gain as a linear function of the standardized features and their squares."""
 
     center: NDArray[np.float64]  # (features,)
     scale: NDArray[np.float64]  # (features,)
     weights: NDArray[np.float64]  # (2 · features,)
     base: float
-    threshold: float = np.inf  # expected gain from which a document goes to the expensive model
+    threshold: float = np.inf  # a document goes to the expensive model if its expected gain is above this
 
     @classmethod
     def fit(cls, features: NDArray[np.float64], gains: NDArray[np.float64]) -> Gate:
@@ -79,7 +78,7 @@ class Gate:
         return np.asarray(self.base + self._terms(features) @ self.weights)
 
     def _terms(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        # beyond what was seen, a square would grow without limit
+        # without this limit, squares of unusual values would grow without bound
         scaled = np.clip((features - self.center) / self.scale, -_FURTHEST, _FURTHEST)
         return np.hstack([scaled, scaled**2])
 
@@ -93,7 +92,7 @@ class Gate:
 
     @classmethod
     def from_json(cls, text: str) -> Gate:
-        """Rebuild a gate from what `to_json` gave."""
+        """Load a gate from the output of `to_json`."""
         raw = json.loads(text)
         center, scale, weights = (np.array(raw[name], dtype=np.float64) for name in ("center", "scale", "weights"))
         if not len(center) == len(scale) == len(weights) / 2 == N_FEATURES or not (scale > 0).all():
@@ -103,9 +102,9 @@ class Gate:
 
 
 def describe_rankings(ranking: Ranking, labels: LabelSet, sizes: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return what the gate sees of the cheap model's rankings, which have probabilities: (documents, features).
+    """Return the gate's features of the cheap model's rankings, whose scores are probabilities: (documents, features).
 
-    sizes: characters of each text, or features of each row.
+    sizes: characters of each text, or number of features of each row.
     """
     assert ranking.probabilities is not None
     listed = ranking.labels[:, :_SEEN] >= 0
@@ -113,10 +112,10 @@ def describe_rankings(ranking: Ranking, labels: LabelSet, sizes: NDArray[np.inte
     scores = np.where(listed, ranking.scores[:, :_SEEN], 0).astype(np.float64)
     known = np.where(listed, np.log1p(labels.counts)[ranking.labels[:, :_SEEN]], 0)
     features = (
-        p[:, :_SCORED].sum(axis=1),  # right labels that are expected
+        p[:, :_SCORED].sum(axis=1),  # expected number of correct labels
         p[:, 0],
         p[:, _SCORED - 1],
-        p[:, _SCORED:].sum(axis=1),  # right labels that are expected just below
+        p[:, _SCORED:].sum(axis=1),  # expected number of correct labels just below
         (p * (1 - p)).sum(axis=1),
         scores[:, 0],
         scores[:, 0] - scores[:, _SCORED - 1],
@@ -134,10 +133,11 @@ def learn_cascade(
     lessons: Iterable[Lesson],
     progress: Progress = SILENT,
 ) -> tuple[Gate, tuple[Calibration, Calibration], list[SharePoint]]:
-    """Learn a gate from rankings by models that were not trained on the documents.
+    """Train a gate on rankings by models that were not trained on the documents.
 
-    Return the gate, what both models' scores are worth, and a report: the scores that shares of the documents reach.
-    The gains in the report are expected by gates of the other half of the documents.
+    Return the gate, the calibrations of both models and a report: the scores reached when a given share of the
+    documents goes to the expensive model. The gains in the report are predicted by gates trained on the other half of
+    the documents.
     """
     aligned, lessons = corpus.align(labels), list(lessons)
     parts = [[ranking.padded(DEPTH) for ranking in rank_shown(lesson, labels)] for lesson in lessons]
@@ -187,7 +187,7 @@ def learn_cascade(
 def share_within(members: Sequence[Model], corpus: Corpus, budget: float, progress: Progress = SILENT) -> float:
     """Return the share of documents that may go to the second model for a mean of `budget` seconds per document.
 
-    Measured here and now, on single documents: on another machine, or a busy one, it is another.
+    The time is measured on this machine, on single documents. It differs on another machine or under load.
     """
     documents = sample_documents(corpus)
     cheap, expensive = (measure_latency(member, documents) for member in members)
@@ -201,16 +201,16 @@ def share_within(members: Sequence[Model], corpus: Corpus, budget: float, progre
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CascadeModel(DisplayedModel):
-    """A cheap model, an expensive one and a gate; see `xmtc.core.model.Model`. Rankings have probabilities."""
+    """A cheap model, an expensive model and a gate; see `xmtc.core.model.Model`. Scores are probabilities."""
 
     manifest: Manifest[EnsembleDetails]
     labels: LabelSet
-    members: tuple[Model, ...]  # the cheap model, the expensive one
+    members: tuple[Model, ...]  # the cheap model, then the expensive model
     gate: Gate
     calibrations: tuple[Calibration, Calibration]
 
     def rank(self, documents: Documents, k: int = 5) -> Ranking:
-        """Return the k best labels of each document, by the model that the gate chooses, with its scores."""
+        """Return the k best labels of each document, with the scores of the model that the gate chooses."""
         check_k(k)
         wide = max(k, _SEEN)
         cheap = self._rank_by(0, documents, wide)
@@ -226,7 +226,7 @@ class CascadeModel(DisplayedModel):
         return f"{cheap}, and {expensive} for about {share:.0%} of the documents; {self.labels.display_line()}"
 
     def explain(self, text: str, label: str) -> Explanation:
-        """Explain by the model that ranks the text, or by the other where that one does not know the label."""
+        """Explain with the model that ranks the text, or with the other model if that one does not know the label."""
         entry = self.labels.find(label)
         id = self.labels.ids[entry]
         asked = len(self._asked(self._rank_by(0, [text], _SEEN), [text]))
@@ -245,12 +245,12 @@ class CascadeModel(DisplayedModel):
             out.manifest(self.manifest)
 
     def _rank_by(self, i: int, documents: Documents, k: int) -> Ranking:
-        """A member's ranking over the cascade's labels, with probabilities."""
+        """Return a member's ranking over the cascade's labels, with probabilities."""
         ranking = rename(self.members[i].rank(documents, k), self._entries[i])
         return self.calibrations[i].apply(ranking, self.labels)
 
     def _asked(self, cheap: Ranking, documents: Documents) -> NDArray[np.int64]:
-        """Documents that the expensive model is asked about."""
+        """Return the documents that go to the expensive model."""
         expected = self.gate.expect(describe_rankings(cheap, self.labels, _sizes(documents)))
         return np.flatnonzero(expected > self.gate.threshold)
 
@@ -262,7 +262,7 @@ class CascadeModel(DisplayedModel):
 def read_cascade(
     reader: FolderReader, manifest: Manifest[EnsembleDetails], labels: LabelSet, members: tuple[Model, ...]
 ) -> CascadeModel:
-    """Rebuild a cascade whose members are loaded."""
+    """Rebuild a cascade from its loaded members."""
     texts = [reader.text(name) for name in (_GATE, *(_CALIBRATION.format(i) for i in range(2)))]
     gate, *known = [text for text in texts if text is not None] or [""]
     if len(known) != 2:
@@ -272,7 +272,7 @@ def read_cascade(
 
 
 def _hits(ranking: Ranking, truth: sp.csr_matrix) -> NDArray[np.float64]:
-    """P@5 of each document, from 0 to 1."""
+    """Return P@5 of each document, from 0 to 1."""
     keys = np.repeat(np.arange(truth.shape[0]), np.diff(truth.indptr)) * truth.shape[1] + truth.indices
     best = ranking.labels[:, :_SCORED].astype(np.int64)
     own = np.arange(len(best))[:, None] * truth.shape[1] + best
@@ -284,7 +284,7 @@ def _take(ranking: Ranking, rows: NDArray[np.int64]) -> Ranking:
 
 
 def _sizes(documents: Documents | None) -> NDArray[np.int64]:
-    """Characters of each text, or stored features of each row."""
+    """Return the characters of each text, or the number of stored features of each row."""
     if documents is None:
         return np.zeros(0, dtype=np.int64)
     if sp.issparse(documents):

@@ -1,4 +1,4 @@
-"""Explanations of several members as one: each weighs as much as the ensemble made of it."""
+"""Merge the members' explanations into one; each member's weight is its contribution to the ensemble's score."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Span = tuple[int, int, float]
 
 
 def join_explanations(label: str, score: float, found: Sequence[tuple[Explanation, float]]) -> Explanation:
-    """Join the members' explanations of a label, given with their shares, which sum up to 1.
+    """Merge the members' explanations of a label; their shares sum to 1.
 
-    A member's spans weigh its share in all, so that members on different scales add up. Path, neighbours and scope
-    are those of the member with the largest share that has any.
+    The weights of a member's spans sum to its share, so members on different scales can be added. Path, neighbours and
+    scope come from the member with the largest share that has them.
     """
     by_share = [one for one, _ in sorted(found, key=lambda pair: -pair[1])]
     return Explanation(
@@ -31,7 +31,7 @@ def join_explanations(label: str, score: float, found: Sequence[tuple[Explanatio
 
 
 def _add_spans(weighted: Iterable[tuple[Sequence[Span], float]]) -> tuple[Span, ...]:
-    """Add up spans that may overlap: they are cut wherever one begins or ends, and a part weighs by its length."""
+    """Add up spans that may overlap: split them wherever one begins or ends; each part gets weight by its length."""
     scaled: list[Span] = []
     for spans, share in weighted:
         total = sum(abs(weight) for _, _, weight in spans)

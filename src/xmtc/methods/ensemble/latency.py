@@ -1,6 +1,6 @@
-"""Latency: the time that a model takes for one document, as a server with one request at a time does.
+"""Measure latency: the time that a model takes for one document, as in a server with one request at a time.
 
-A model and a corpus enter, seconds leave. Measured here and now: on another machine, or a busy one, they differ.
+Input: a model and a corpus. Output: seconds, measured on this machine. They differ on another machine or under load.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from xmtc.core.corpus import Corpus
 from xmtc.core.model import Documents, Model
 
-_TIMED, _WARM = 50, 5  # documents that are timed, and those ranked before
+_TIMED, _WARM = 50, 5  # documents that are timed, and warm-up documents before them
 _LABELS = 5
 
 
 def sample_documents(corpus: Corpus) -> Documents:
-    """Return documents to time models by, evenly spaced over the corpus."""
+    """Return documents for timing, evenly spaced over the corpus."""
     documents = corpus.texts if corpus.texts is not None else corpus.X
-    assert documents is not None  # a corpus has one of them
+    assert documents is not None  # a corpus has texts or features
     rows = np.unique(np.linspace(0, len(corpus) - 1, min(_WARM + _TIMED, len(corpus))).astype(np.int64))
     return take_documents(documents, rows)
 

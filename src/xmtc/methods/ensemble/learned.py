@@ -1,8 +1,8 @@
-"""A learned ensemble: boosted trees decide how far each member is right about each label.
+"""A learned ensemble: boosted trees estimate how likely each candidate label is correct.
 
-Members rank, `candidates.py` makes a row of numbers of each label that one of them lists, and trees say how likely the
-label is right. They are taught on documents that no member was trained on. docs/methods/ensemble.md describes the
-features, the weights of rare labels and what they cost.
+The members rank. `candidates.py` computes a row of features for each label that a member lists. Trees predict from it
+whether the label is correct. They are trained on documents that no member was trained on. docs/methods/ensemble.md
+describes the features, the weights of rare labels and their cost.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ from xmtc.methods.ensemble.members import (
 )
 
 _TREES = "trees.txt"
-_HALVES = 2  # probabilities are learnt from what the trees of one half of the documents say of the other
-_SCORED = 5  # labels of each document that the leaderboard needs
-_FEWEST = 10  # labelled documents to learn from
+_HALVES = 2  # trees trained on one half of the documents score the other half, for calibration
+_SCORED = 5  # labels per document that the leaderboard needs
+_FEWEST = 10  # minimum number of labelled documents to learn from
 
 
 @dataclass(frozen=True, eq=False)
 class Taught:
-    """What teaching finds: the trees, what their scores are worth, and what all reach."""
+    """The result of training: the trees, the calibration of their scores, and the scores of ensemble and members."""
 
-    text: str  # LightGBM's, of the trees
+    text: str  # the trees, in LightGBM's text format
     calibration: Calibration
     board: list[Standing]  # the ensemble, then its members
-    ranking: Ranking  # of the lessons' documents in order, by trees that had not seen them; no hidden labels
+    ranking: Ranking  # of the lessons' documents in order, by trees not trained on them; no hidden labels
 
 
 def teach(
@@ -70,14 +70,14 @@ def teach(
     member_names: Sequence[str],
     progress: Progress = SILENT,
 ) -> Taught:
-    """Learn from rankings by models that were not trained on the documents.
+    """Train the trees on rankings by models that were not trained on the documents.
 
-    The leaderboard says what the ensemble and each member reach on these documents. The ensemble's scores come from
-    trees of the other half of the documents.
+    The leaderboard reports the scores of the ensemble and of each member on these documents. The ensemble's scores come
+    from trees trained on the other half of the documents.
 
-    The calibration comes from scores that trees of one half of the documents give to the other half: so it holds for
-    new documents, and undoes the weights of rare labels. Labels that a lesson hid count as unseen in it, and the
-    leaderboard leaves them out.
+    The calibration uses scores that trees trained on one half of the documents give to the other half. So it holds for
+    new documents and corrects for the weights of rare labels. Labels that a lesson hid count as unseen in it, and the
+    leaderboard excludes them.
     """
     aligned = corpus.align(labels)
     taught, right, rows, listed, hidden = _study(lessons, aligned, labels)
@@ -87,7 +87,7 @@ def teach(
         raise DataError("no member lists a true label of any of these documents; there is nothing to learn")
     rarity = inverse_propensity(aligned.labels.counts, manifest.n_documents, config.propensity)
     rare = rarity[taught.labels]
-    if hidden is not None:  # in its lesson, a hidden label has no documents
+    if hidden is not None:  # a hidden label has no documents in its lesson
         unseen = np.asarray(hidden[taught.rows, taught.labels]).ravel() > 0
         rare[unseen] = inverse_propensity(np.zeros(1, np.int64), manifest.n_documents, config.propensity)[0]
     weights = np.where(right, rare**config.tail, 1.0)
@@ -97,7 +97,7 @@ def teach(
         return grow_trees(taught.features[chosen], right[chosen], weights[chosen], names, config.booster, manifest.seed)
 
     progress.stage("learning")
-    # `take` counts the rows; bins of labels are those of training
+    # `take` recounts the labels; keep the counts of training, which define the label bins
     documents, scores = replace(aligned.take(rows), labels=aligned.labels), np.zeros(len(right))
     for i, half in enumerate(documents.fold(_HALVES, manifest.seed)):
         inside = np.isin(taught.rows, half)
@@ -129,7 +129,7 @@ def teach(
     return Taught(text, calibration, board, show(ranking).padded(config.depth))
 
 
-SHOWN = ("P@1", "P@5", "PSP@5")  # scores of the leaderboard
+SHOWN = ("P@1", "P@5", "PSP@5")  # metrics in the leaderboard
 _ALL = "ensemble"
 _SOURCE = "that the ensemble learnt from (scored by trees that had not seen them)"
 
@@ -137,10 +137,10 @@ _SOURCE = "that the ensemble learnt from (scored by trees that had not seen them
 def _study(
     lessons: Iterable[Lesson], aligned: Corpus, labels: LabelSet
 ) -> tuple[Candidates, NDArray[np.bool_], NDArray[np.int64], list[Ranking], sp.csr_matrix | None]:
-    """Candidates of all lessons, which are right, the rows of their documents, and each member's ranking of these.
+    """Return the candidates of all lessons, whether each is correct, their documents' rows, and each member's ranking.
 
-    Candidates have documents numbered by place in the rows. Last comes a (rows × entries) matrix of the labels that
-    were hidden from the members when they ranked a row; None if no lesson hides any.
+    Candidates number documents by their position in the rows. The last result is a (rows × entries) matrix of the
+    labels that were hidden from the members when they ranked a row, or None if no lesson hides labels.
     """
     names, n_entries = NameShares.of_labels(labels), len(aligned.labels)
     truth = np.repeat(np.arange(len(aligned)), np.diff(aligned.Y.indptr)) * n_entries + aligned.Y.indices
@@ -152,7 +152,7 @@ def _study(
             rename(ranking, find_entries(labels, own))
             for ranking, own in zip(lesson.rankings, lesson.labels, strict=True)
         ]
-        # the documents that these models have seen, not the members
+        # counts of the documents that these models saw, not those that the members saw
         counts = count_documents(labels, lesson.labels)
         texts = None if aligned.texts is None else aligned.texts.take(lesson.rows)
         candidates = find_candidates(rankings, counts, names, texts)
@@ -174,9 +174,9 @@ def _study(
 def _as_unseen(
     ranking: Ranking, documents: Corpus, hidden: sp.csr_matrix | None
 ) -> tuple[Ranking, sp.csr_matrix, LabelSet]:
-    """A ranking, its truth and its labels, where a label that was hidden from a row is another one, without documents.
+    """Return a ranking, its truth and its labels, with labels hidden from a row replaced by copies without documents.
 
-    So that probabilities of unseen labels are learnt from labels that were unseen, and those of others are not.
+    So probabilities of unseen labels are learned only from unseen labels, and those of the others only from seen ones.
     """
     if hidden is None:
         return ranking, documents.Y, documents.labels
@@ -197,36 +197,36 @@ def read_learned(
     labels: LabelSet,
     members: tuple[Model, ...],
 ) -> LearnedEnsemble:
-    """Rebuild a learned ensemble whose members are loaded."""
+    """Rebuild a learned ensemble from its loaded members."""
     text = reader.text(_TREES)
     if text is None:
         raise ModelError(f"{reader.folder / _TREES} is missing; copy the model folder again")
     model = LearnedEnsemble(manifest, labels, members, config.depth, text)
-    _ = model.trees  # a text that is not LightGBM's is refused now
+    _ = model.trees  # raise now if the text is not in LightGBM's format
     return model
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LearnedEnsemble(DisplayedModel):
-    """Models whose rankings trees judge; see `xmtc.core.model.Model`. Scores are the trees', from 0 to 1."""
+    """Models whose rankings are scored by trees; see `xmtc.core.model.Model`. Scores are the trees', from 0 to 1."""
 
     manifest: Manifest[EnsembleDetails]
     labels: LabelSet
     members: tuple[Model, ...]
-    depth: int  # labels of each member that are candidates
-    text: str  # of the trees, as LightGBM wrote it
+    depth: int  # number of candidates per member
+    text: str  # the trees, in LightGBM's text format
 
     def rank(self, documents: Documents, k: int = 5) -> Ranking:
         """Return the k best labels of each document.
 
-        A document with fewer candidates than k gets labels from further down the members' lists: in order of the best
-        place that a member gives them, with that place, negative, as score.
+        A document with fewer than k candidates also gets labels from further down the members' rankings. These are
+        sorted by the best position that a member gives them; their score is that position, negated.
         """
         check_k(k)
         return self.judge(self._rank_each(documents, max(k, self.depth)), documents, k)
 
     def judge(self, rankings: Sequence[Ranking], documents: Documents, k: int) -> Ranking:
-        """Return the k best labels of documents that the members have ranked, over the ensemble's labels."""
+        """Return the k best labels of documents that the members have already ranked, over the ensemble's labels."""
         found = self._candidates(rankings, documents)
         scores = expit(self.trees.score(found.features))
         rows, labels = found.rows, found.labels
@@ -237,7 +237,7 @@ class LearnedEnsemble(DisplayedModel):
         return replace(ranking, label_set=self.labels)
 
     def explain(self, text: str, label: str) -> Explanation:
-        """Explain by the members that know the label, each weighed by what its ranking added to the score."""
+        """Explain with the members that know the label, weighted by how much each ranking added to the score."""
         entry = self.labels.find(label)
         if not can_rank(self, self.labels.ids[entry]):
             raise DataError(f"label {label!r} has no training document, so no member ever gives it")
@@ -266,12 +266,12 @@ class LearnedEnsemble(DisplayedModel):
 
     @cached_property
     def trees(self) -> Trees:
-        """The trees, checked."""
+        """Return the trees, validated."""
         return Trees.parse(self.text, feature_names(len(self.manifest.details.members)))
 
     @cached_property
     def ranked_concepts(self) -> NDArray[np.int64]:
-        """Entries without training documents that a member can rank."""
+        """Return entries without training documents that a member can rank."""
         return unite_concepts(self.labels, self.members)
 
     @cached_property
@@ -283,7 +283,7 @@ class LearnedEnsemble(DisplayedModel):
         return None if self.manifest.details.features is not None else NameShares.of_labels(self.labels)
 
     def _rank_each(self, documents: Documents, k: int) -> list[Ranking]:
-        """Each member's ranking, over the ensemble's labels."""
+        """Return each member's ranking, over the ensemble's labels."""
         return [
             rename(member.rank(documents, k), entries)
             for member, entries in zip(self.members, self._entries, strict=True)
@@ -295,7 +295,7 @@ class LearnedEnsemble(DisplayedModel):
         return find_candidates(lists, self.labels.counts, self._names, texts)
 
     def _score_deeper(self, text: str, entry: int) -> float:
-        """The score of a label that is no candidate: by its place further down, or below all places."""
+        """Return the score of a label that is no candidate: from its position further down, or below all positions."""
         k, n_ranked = self.depth, count_ranked(self)
         while k < n_ranked:
             k = min(4 * k, n_ranked)
@@ -308,7 +308,7 @@ class LearnedEnsemble(DisplayedModel):
 def _find_deeper(
     rankings: Sequence[Ranking], depth: int, rows: NDArray[np.int64], labels: NDArray[np.int64], width: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Labels below the candidates: their documents, the labels, and their best places, from 1, negative."""
+    """Return the labels below the candidates: their documents, the labels, and their best positions from 1, negated."""
     keys, places = [], []
     for ranking in rankings:
         below = ranking.labels[:, depth:]
@@ -325,7 +325,7 @@ def _find_deeper(
 def _rank(
     rows: NDArray[np.int64], labels: NDArray[np.int64], scores: NDArray[np.float64], n: int, width: int, k: int
 ) -> Ranking:
-    """Rank scored pairs of a document and a label, in any order."""
+    """Rank scored pairs of a document and a label, given in any order."""
     order = np.argsort(rows, kind="stable")
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
     return Ranking.from_csr(sp.csr_matrix((scores[order], labels[order], indptr), shape=(n, width)), k)

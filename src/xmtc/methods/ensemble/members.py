@@ -1,4 +1,4 @@
-"""Members of an ensemble: their settings and labels as one. Shared by ensembles of fixed rules and learned ones."""
+"""Combine the members' settings and labels; used by fixed-rule ensembles and by learned ensembles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NAME = "ensemble"
 
 
 class EnsembleConfig(Settings):
-    """How the members of an ensemble are joined. `tail` to `booster` are for the rule "learned"."""
+    """Settings of how an ensemble combines its members. `tail` to `booster` apply to the rule "learned"."""
 
     rule: AnyRule = "mean"
     weights: tuple[float, ...] | None = None  # None: equal
@@ -40,33 +40,33 @@ class EnsembleConfig(Settings):
 
 
 class Standing(Record):
-    """One line of the leaderboard of a learned ensemble: a member, or the ensemble itself."""
+    """One line in the leaderboard of a learned ensemble: a member, or the ensemble itself."""
 
     name: str
-    scores: dict[str, float]  # percent, on the documents that taught the ensemble, by models that had not seen them
-    share: float | None = None  # of what the trees gained by all members; None for the ensemble
-    milliseconds: float | None = None  # for one document on one thread, where a limit on latency was given
+    scores: dict[str, float]  # percent, on the documents that the ensemble learned from, by models not trained on them
+    share: float | None = None  # member's share of the trees' total gain; None for the ensemble
+    milliseconds: float | None = None  # per document on one thread, if a latency limit was set
 
 
 class SharePoint(Record):
-    """What a cascade reaches where so large a share of the documents goes to the expensive model."""
+    """The scores of a cascade when this share of the documents goes to the expensive model."""
 
     share: float
-    scores: dict[str, float]  # percent, on the documents that it learnt from, by gates that had not seen them
+    scores: dict[str, float]  # percent, on the documents that the cascade learned from, by gates not trained on them
 
 
 class EnsembleDetails(Details):
-    """What an ensemble stores beside settings."""
+    """Facts that an ensemble stores next to its settings."""
 
-    members: list[str] = Field(min_length=1)  # their methods
+    members: list[str] = Field(min_length=1)  # names of their methods
     leaderboard: list[Standing] = Field(default_factory=list)  # of a learned ensemble: itself first, then the members
     cascade: list[SharePoint] = Field(default_factory=list)  # of a cascade: scores by share
-    preset: str | None = None  # what chose the members, if a preset did
-    left_out: list[str] = Field(default_factory=list)  # members that the preset could not train, and why
+    preset: str | None = None  # the preset that chose the members, if any
+    left_out: list[str] = Field(default_factory=list)  # members that the preset could not train, with the reason
 
 
 def check_members(members: Sequence[Model]) -> None:
-    """Raise unless models can rank together."""
+    """Raise unless these models can be combined."""
     if len(members) < 2:
         raise ConfigError(f"an ensemble needs at least two models; got {len(members)}")
     if len({member.manifest.details.features for member in members}) > 1:
@@ -76,7 +76,7 @@ def check_members(members: Sequence[Model]) -> None:
 def describe(
     members: Sequence[Model], config: EnsembleConfig, labels: LabelSet, seed: int, dev: str | None = None
 ) -> Manifest[EnsembleDetails]:
-    """Describe an ensemble; dev: fingerprint of the documents that it learns from."""
+    """Return the manifest of an ensemble; dev: fingerprint of the documents that it learns from."""
     first = members[0].manifest
     taught = {} if dev is None else {"dev": dev}
     return Manifest(
@@ -94,7 +94,7 @@ def describe(
 
 
 def unite_labels(sets: Sequence[LabelSet]) -> LabelSet:
-    """Return all labels that any member has parameters for, with the largest of their counts."""
+    """Return all labels that any member has parameters for, each with its largest count."""
     trained = {label for labels in sets for label in labels.ids[: labels.n_labels]}
     concepts = {concept.id: concept for labels in reversed(sets) for concept in labels.concepts()}
     union = LabelSet.build(trained, concepts.values())
@@ -102,7 +102,7 @@ def unite_labels(sets: Sequence[LabelSet]) -> LabelSet:
 
 
 def count_documents(union: LabelSet, sets: Iterable[LabelSet]) -> NDArray[np.int64]:
-    """Return the training documents of each entry of a label set, the most that any member has seen."""
+    """Return the training documents of each entry of a label set: the largest count among the members."""
     counts = np.zeros(len(union), dtype=np.int64)
     for labels in sets:
         entries = np.array([union.position[label] for label in labels.ids], dtype=np.int64)
@@ -111,20 +111,20 @@ def count_documents(union: LabelSet, sets: Iterable[LabelSet]) -> NDArray[np.int
 
 
 def find_entries(union: LabelSet, labels: LabelSet) -> NDArray[np.int32]:
-    """Return the ensemble's entry of each entry of a member's labels."""
+    """Map each entry of a member's labels to the ensemble's entry."""
     position = union.position
     return np.array([position[label] for label in labels.ids], dtype=np.int32)
 
 
 def unite_concepts(union: LabelSet, members: Iterable[Model]) -> NDArray[np.int64]:
-    """Return the ensemble's entries without training documents that a member can rank, ascending."""
+    """Return the ensemble's entries without training documents that a member can rank, in ascending order."""
     found = [find_entries(union, member.labels)[find_concepts(member)] for member in members]
     entries = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *found]))
     return entries[entries >= union.n_labels]
 
 
 def rename(ranking: Ranking, entries: NDArray[np.int32]) -> Ranking:
-    """Return a member's ranking over the ensemble's entries."""
+    """Return a member's ranking with the ensemble's entries."""
     return replace(ranking, labels=np.where(ranking.labels < 0, -1, entries[ranking.labels]), probabilities=None)
 
 
@@ -149,7 +149,7 @@ def rank_shown(lesson: Lesson, labels: LabelSet) -> list[Ranking]:
 
 
 def read_lessons(lessons: Sequence[Lesson], aligned: Corpus, labels: LabelSet) -> Corpus:
-    """Return the lessons' documents in order, without the labels that were hidden from those who ranked them."""
+    """Return the lessons' documents in order, without the labels hidden from the models that ranked them."""
     rows = np.concatenate([np.zeros(0, dtype=np.int64), *(lesson.rows for lesson in lessons)])
     documents = replace(aligned.take(rows), labels=aligned.labels)
     if not any(lesson.hidden for lesson in lessons):
@@ -162,7 +162,7 @@ def read_lessons(lessons: Sequence[Lesson], aligned: Corpus, labels: LabelSet) -
 
 
 def save_members(out: FolderWriter, labels: LabelSet, members: Iterable[Model]) -> None:
-    """Write the labels and a folder for each member."""
+    """Write the labels and one folder per member."""
     out.labels(labels)
     for i, member in enumerate(members):
         member.save(out.folder / f"member-{i}")

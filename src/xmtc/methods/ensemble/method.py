@@ -1,7 +1,7 @@
-"""Several models as one: each ranks, a rule of `core.ensemble` or learned trees join the rankings.
+"""Combine several models into one: each ranks, then a rule of `core.ensemble` or learned trees merge the rankings.
 
-Members may come from any method and any label order; labels are joined by id. Knows no method by name: loading is
-handed down by api.py.
+Members may come from any method and have any label order; labels are matched by id. This module knows no method by
+name: api.py passes in the function that loads a member.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from xmtc.methods.ensemble.members import (
     unite_labels,
 )
 
-_DEPTH = 100  # labels that each member puts forward; the published ensembles join top-100 lists
+_DEPTH = 100  # labels per member; the published ensembles combine top-100 lists
 
 
 def join(members: Sequence[Model], rule: Rule = "mean", weights: Sequence[float] | None = None) -> EnsembleModel:
-    """Make one model of several."""
+    """Combine several models into one."""
     if len(members) > 1 and weights is not None and len(weights) != len(members):
         raise ConfigError(f"{len(members)} models need as many weights; got {len(weights)}")
     check_members(members)
@@ -61,12 +61,12 @@ def join(members: Sequence[Model], rule: Rule = "mean", weights: Sequence[float]
 
 
 def check_rule(n_members: int, rule: Rule, weights: Sequence[float] | None) -> None:
-    """Raise for a rule or for weights that cannot be, before anything else is done."""
+    """Raise for an invalid rule or invalid weights, before any other work."""
     combine([Ranking(np.zeros((1, 1), np.int32), np.ones((1, 1), np.float32))] * n_members, 1, rule, weights)
 
 
 def check_learn(members: Sequence[Model], tail: float) -> EnsembleConfig:
-    """Check everything that `learn` can refuse before it sees documents; return the settings."""
+    """Check the arguments of `learn` before any documents are read; return the settings."""
     check_members(members)
     check_installed("rule 'learned'")
     propensity = members[0].manifest.config.get("propensity", {})
@@ -84,11 +84,11 @@ def learn(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> CalibratedModel:
-    """Make one model of several by trees that learn from labelled documents; it comes calibrated.
+    """Combine several models with trees trained on labelled documents; the result is calibrated.
 
-    lessons: rows of the corpus, ranked by models in the members' places that were not trained on them, as
-    `lessons.find_lessons` yields them, `config.depth` labels deep. names: of the members in the leaderboard; their
-    methods by default. about: more fields of the details.
+    lessons: rows of the corpus, ranked by substitute models, one per member, that were not trained on them, as
+    `lessons.find_lessons` yields them, with `config.depth` labels each. names: of the members in the leaderboard; by
+    default their methods. about: more fields of the details.
     """
     model, _ = learn_ranked(members, config, corpus, lessons, names=names, about=about, seed=seed, progress=progress)
     return model
@@ -105,7 +105,7 @@ def learn_ranked(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> tuple[CalibratedModel, Taught]:
-    """Do as `learn`, and return what teaching found, too."""
+    """Do the same as `learn`, and also return the result of training."""
     labels = unite_labels([member.labels for member in members])
     manifest = describe(members, config, labels, seed, corpus.fingerprint())
     called = manifest.details.members if names is None else names
@@ -116,14 +116,14 @@ def learn_ranked(
 
 
 def check_cascade(members: Sequence[Model], share: float | None) -> EnsembleConfig:
-    """Check everything that `join_cascade` can refuse before it sees documents; return the settings."""
+    """Check the arguments of `join_cascade` before any documents are read; return the settings."""
     check_members(members)
     if len(members) != 2:
         raise ConfigError(f"a cascade has two models, the cheap one and the expensive one; got {len(members)}")
     propensity = members[0].manifest.config.get("propensity", {})
     given = {} if share is None else {"share": share}
     config = build(EnsembleConfig, {"rule": CASCADE, "propensity": propensity}, given)
-    return config.model_copy(update={"share": config.share})  # set, so that the model's settings state it
+    return config.model_copy(update={"share": config.share})  # set explicitly, so that the saved settings contain it
 
 
 def join_cascade(
@@ -136,7 +136,7 @@ def join_cascade(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> CascadeModel:
-    """Make a cascade of a cheap model and an expensive one; arguments as for `learn`."""
+    """Combine a cheap and an expensive model into a cascade; arguments as for `learn`."""
     labels = unite_labels([member.labels for member in members])
     manifest = describe(members, config, labels, seed, corpus.fingerprint())
     gate, calibrations, report = learn_cascade(manifest, config, labels, corpus, lessons, progress)
@@ -145,7 +145,7 @@ def join_cascade(
 
 
 def load(reader: FolderReader, load_member: Callable[[Path], Model]) -> EnsembleModel | LearnedEnsemble | CascadeModel:
-    """Rebuild an ensemble; `load_member` loads the model of one subfolder."""
+    """Rebuild an ensemble; `load_member` loads the model in one subfolder."""
     manifest, config, labels = reader.open(EnsembleConfig, EnsembleDetails)
     members = tuple(load_member(reader.folder / f"member-{i}") for i in range(len(manifest.details.members)))
     known = set(labels.ids[: labels.n_labels])
@@ -160,14 +160,14 @@ def load(reader: FolderReader, load_member: Callable[[Path], Model]) -> Ensemble
 
 
 def with_members(model: Model, members: Sequence[Model]) -> Model:
-    """Return an ensemble with other members in their places, which know more concepts than those before."""
+    """Return the ensemble with its members replaced by ones that know more concepts."""
     assert isinstance(model, (EnsembleModel, LearnedEnsemble))
     return replace(model, members=tuple(members), labels=unite_labels([member.labels for member in members]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EnsembleModel(DisplayedModel):
-    """Models that rank together by a fixed rule; see `xmtc.core.model.Model`."""
+    """Models combined by a fixed rule; see `xmtc.core.model.Model`."""
 
     manifest: Manifest[EnsembleDetails]
     labels: LabelSet
@@ -185,13 +185,13 @@ class EnsembleModel(DisplayedModel):
         return replace(combine(found, k, self.rule, self.weights), label_set=self.labels)
 
     def display_line(self) -> str:
-        """Return how many models rank together, and by which rule."""
+        """Return how many models are combined, and by which rule."""
         methods = ", ".join(member.manifest.method for member in self.members[:SHOWN])
         more = ", …" if len(self.members) > SHOWN else ""
         return f"{len(self.members)} models ({methods}{more}), joined by {self.rule}; {self.labels.display_line()}"
 
     def explain(self, text: str, label: str) -> Explanation:
-        """Explain by the first member that knows the label."""
+        """Explain with the first member that knows the label."""
         entry = self.labels.find(label)
         for member in self.members:
             if can_rank(member, self.labels.ids[entry]):
@@ -200,7 +200,7 @@ class EnsembleModel(DisplayedModel):
 
     @cached_property
     def ranked_concepts(self) -> NDArray[np.int64]:
-        """Entries without training documents that a member can rank."""
+        """Return entries without training documents that a member can rank."""
         return unite_concepts(self.labels, self.members)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:

@@ -1,9 +1,9 @@
-"""The model for a limit on latency: of several ensembles and cascades, the best on dev that is fast enough.
+"""Choose a model for a latency limit: the ensemble or cascade with the best dev scores that is fast enough.
 
-Members, faster copies of some of them (exported encoders) and lessons enter; one model leaves, with a table of what it
-was chosen from in its details. In this order are tried: all members; all, with the faster copies; as many of the
-fastest members as fit into the limit, and into half of it; and cascades from these to all members, for as many
-documents as there is time for. All are taught by the same lessons.
+Input: members, faster copies of some of them (exported encoders) and lessons. Output: one model, with a table of the
+options in its details. Options are tried in this order: all members; all members, with the faster copies; as many of
+the fastest members as fit into the limit, and into half of it; cascades from these to all members, for as many
+documents as the limit allows. All options are trained on the same lessons.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from xmtc.methods.ensemble.members import EnsembleConfig, Standing, rank_shown, 
 from xmtc.methods.ensemble.method import check_cascade, join_cascade, learn_ranked
 
 _WHOLE, _FAST = "ensemble", "ensemble, int8"
-_LEAST = 0.01  # of the documents: a smaller share is not worth a second model
+_LEAST = 0.01  # of the documents: a second model is not worth it for a smaller share
 _SOURCE = "that the models were compared on"
-SHOWN = ("P@5", "PSP@5")  # what the options are compared by, the second weighed by `tail`
+SHOWN = ("P@5", "PSP@5")  # metrics that compare the options; `tail` weights the second
 
 
 @dataclass(frozen=True, eq=False)
 class _Option:
     name: str
     model: Model
-    ranking: Ranking  # of the lessons' documents, over the model's labels, by models that had not seen them
+    ranking: Ranking  # of the lessons' documents, over the model's labels, by models not trained on them
     scores: dict[str, float]
     seconds: float
     share: float | None = None
@@ -65,8 +65,8 @@ def learn_within(
 ) -> Model:
     """Return the model with the best dev scores that ranks one document within `limit` seconds on one thread.
 
-    copies: faster models in the places of some members, by their names. lessons: as for `learn`, ranked by the members
-    and then by the copies. Where no model is fast enough, the fastest is returned; `details.latency` says so.
+    copies: faster replacements for some members, by their names. lessons: as for `learn`, ranked by the members and
+    then by the copies. If no model is fast enough, the fastest is returned, and `details.latency` says so.
     """
     models = {**members, **{f"{name}, int8": copy for name, copy in copies.items()}}
     study = _Study(models, config, corpus, list(lessons), limit, dict(about or {}), seed, progress)
@@ -82,7 +82,7 @@ def learn_within(
 
 
 def measure_alone(model: Model, name: str, corpus: Corpus, limit: float) -> Model:
-    """Return a model that there is no choice about, with its latency and whether it keeps the limit in its details."""
+    """Return a model that has no alternatives, with its latency and whether it meets the limit in its details."""
     with one_thread():
         seconds = measure_latency(model, sample_documents(corpus))
     option = LatencyOption(name=name, milliseconds=round(1e3 * seconds, 3), scores={}, chosen=True)
@@ -90,7 +90,7 @@ def measure_alone(model: Model, name: str, corpus: Corpus, limit: float) -> Mode
 
 
 def note_latency(model: Model, limit: float, options: list[LatencyOption]) -> Model:
-    """Return a model that has this in its details; the limit is in milliseconds."""
+    """Return the model with these latencies in its details; the limit is in milliseconds."""
     if isinstance(model, CalibratedModel):
         return replace(model, model=note_latency(model.model, limit, options))
     manifest = model.manifest
@@ -101,7 +101,7 @@ def note_latency(model: Model, limit: float, options: list[LatencyOption]) -> Mo
 
 @dataclass(frozen=True, eq=False)
 class _Study:
-    """What all options are made from; models by name, in the order of the lessons' rankings."""
+    """The shared input of all options; models by name, in the order of the lessons' rankings."""
 
     models: Mapping[str, Model]
     config: EnsembleConfig
@@ -111,7 +111,7 @@ class _Study:
     about: dict[str, Any]
     seed: int
     progress: Progress
-    standings: dict[str, Standing] = field(default_factory=dict)  # by model, once it was a member of an ensemble
+    standings: dict[str, Standing] = field(default_factory=dict)  # by model, after it was a member of an ensemble
     boards: dict[str, list[Standing]] = field(default_factory=dict)  # by option
 
     @cached_property
@@ -120,7 +120,7 @@ class _Study:
 
     @cached_property
     def seconds(self) -> dict[str, float]:
-        """What each model takes alone."""
+        """Return the seconds that each model takes alone."""
         return {name: self.measure(model) for name, model in self.models.items()}
 
     def measure(self, model: Model) -> float:
@@ -128,7 +128,7 @@ class _Study:
             return measure_latency(model, self.documents)
 
     def find_faster(self, whole: _Option, members: Sequence[str]) -> list[_Option]:
-        """Options that are faster than all members together, until one is fast enough."""
+        """Return options that are faster than all members together; stop at the first that is fast enough."""
         alike = {name: [name, *(other for other in self.models if other == f"{name}, int8")] for name in members}
         fastest = sorted((min(names, key=self.seconds.__getitem__) for names in alike.values()), key=self._key)
         options, large = [], whole
@@ -147,7 +147,7 @@ class _Study:
         return options
 
     def teach(self, names: Sequence[str], title: str) -> _Option:
-        """An ensemble of some models, or a single one, and what it reaches."""
+        """Return an ensemble of some models, or a single model, with its scores."""
         lessons = list(self._lessons_of(names))
         if len(names) == 1:
             return self._alone(names[0], lessons)
@@ -174,7 +174,7 @@ class _Study:
         return self._option(title, replace(model, model=named), taught.ranking, board[0].scores, seconds)
 
     def cascade(self, small: _Option, large: _Option) -> _Option | None:
-        """A cascade of two options for as many documents as there is time for; None if that is hardly any."""
+        """Return a cascade of two options for as many documents as the limit allows; None if that is hardly any."""
         models = [uncalibrated(option.model) for option in (small, large)]
         lessons = list(self._lessons_by(models, [small.ranking, large.ranking]))
         about = {**self.about, "leaderboard": self.boards[_WHOLE]}
@@ -183,7 +183,7 @@ class _Study:
             config = check_cascade(models, share)
             return join_cascade(models, config, self.corpus, lessons, about=about, seed=self.seed)
 
-        first = join(0.0)  # asks the second model nothing: so its gate's time is measured, too
+        first = join(0.0)  # sends no document to the second model: measures the time of the first and the gate
         seconds = self.measure(first)
         share = min(1.0, floor(1e4 * (self.limit - seconds) / large.seconds) / 1e4)
         if share < _LEAST:
@@ -200,7 +200,7 @@ class _Study:
         ranking = Ranking.stack(shown)
         documents = read_lessons(lessons, self.corpus.align(model.labels), model.labels)
         calibration = fit_calibration(ranking, documents.Y, documents.labels, "isotonic", _SOURCE)
-        scores = self.standings[name].scores  # each was a member of an ensemble before
+        scores = self.standings[name].scores  # each was already a member of an ensemble
         return self._option(name, CalibratedModel(model, calibration), ranking, scores, self.seconds[name])
 
     def _option(
@@ -218,16 +218,16 @@ class _Study:
         return _Option(name, model, ranking, found, seconds, share)
 
     def _how_many(self, names: Sequence[str], limit: float, joining: float) -> int:
-        """How many of the models, in this order, rank together within a limit; at least one."""
+        """Return how many of the models, in this order, rank together within a limit; at least one."""
         taken = np.cumsum([self.seconds[name] for name in names])
         taken[1:] += joining
-        return max(1, int((taken[:-1] <= limit).sum()))  # all together are an option of their own
+        return max(1, int((taken[:-1] <= limit).sum()))  # all models together are a separate option
 
     def _key(self, name: str) -> float:
         return self.seconds[name]
 
     def _lessons_of(self, names: Sequence[str]) -> Iterator[Lesson]:
-        """The lessons, with the rankings of some models."""
+        """Yield the lessons, with the rankings of some models."""
         places = [list(self.models).index(name) for name in names]
         for lesson in self.lessons:
             yield replace(
@@ -237,7 +237,7 @@ class _Study:
             )
 
     def _lessons_by(self, models: Sequence[Model], rankings: Sequence[Ranking]) -> Iterator[Lesson]:
-        """The lessons, ranked by other models."""
+        """Yield the lessons, ranked by other models."""
         start = 0
         for lesson in self.lessons:
             rows = np.arange(start, start + len(lesson.rows))

@@ -1,4 +1,4 @@
-"""Votes of the nearest training documents; docs/methods/knn.md describes it."""
+"""Nearest neighbours: similar training documents vote for their labels; see docs/methods/knn.md."""
 
 from xmtc.methods.knn.method import KnnMethod
 

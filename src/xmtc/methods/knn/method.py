@@ -1,6 +1,6 @@
-"""Nearest neighbours: the labels of the training documents most like a text, weighed by similarity.
+"""Nearest neighbours: rank the labels of the training documents most similar to a text, weighted by similarity.
 
-Nothing is trained but TF-IDF's vocabulary; an encoder is used as it was pretrained. docs/methods/knn.md.
+Only TF-IDF's vocabulary is learned; an encoder is used as pretrained. See docs/methods/knn.md.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class KnnMethod(Method[KnnConfig], Updatable[KnnModel], TakesLabels[KnnModel]):
         progress: Progress = SILENT,
         partial: Path | None = None,
     ) -> KnnModel:
-        """Keep a corpus's documents with labels, by their texts, or by their features where it has no texts."""
+        """Store the labelled documents of a corpus, by their texts, or by their features if it has no texts."""
         rows = corpus.labelled_rows()
         reader, vectors = _read(corpus, config, progress)
         Y = corpus.Y[:, : corpus.labels.n_labels].tocsr()
         ids = corpus.ids
-        if len(rows) < len(corpus):  # a document without labels has no vote
+        if len(rows) < len(corpus):  # documents without labels do not vote
             vectors, Y, ids = vectors.take(rows), Y[rows], ids.take(rows)
         pool = Pool.build(vectors, config.neighbours.share, config.neighbours.approximate, progress)
         manifest = Manifest.describe(NAME, config, corpus, seed, UpdatableDetails(features=reader.n_features))
@@ -58,11 +58,11 @@ class KnnMethod(Method[KnnConfig], Updatable[KnnModel], TakesLabels[KnnModel]):
         return KnnModel(manifest, config, corpus.labels, ids, Y, pool, reader, keys)
 
     def load(self, reader: FolderReader) -> KnnModel:
-        """Rebuild a model from its folder; neither training data nor hub nor cache is needed."""
+        """Load a model from its folder; needs neither training data nor hub nor cache."""
         return KnnModel.load(reader)
 
     def uses_dev(self, config: KnnConfig) -> bool:
-        """Return False: nothing is chosen by dev documents."""
+        """Return False: this method does not use dev documents."""
         return False
 
     def update(
@@ -75,23 +75,23 @@ class KnnMethod(Method[KnnConfig], Updatable[KnnModel], TakesLabels[KnnModel]):
         budget: float = 0.05,
         progress: Progress = SILENT,
     ) -> KnnModel:
-        """Return a model that holds more documents and labels, and not the labels to retire; see `xmtc.update`.
+        """Return a model with more documents and labels, and without the labels to retire; see `xmtc.update`.
 
-        Adding documents takes no training, so that `budget` does not matter.
+        Adding documents needs no training, so `budget` has no effect.
         """
         from xmtc.methods.knn.update import update_model
 
         return update_model(model, corpus, base, retire, progress)
 
     def add_labels(self, model: KnnModel, concepts: Sequence[Concept], *, progress: Progress = SILENT) -> KnnModel:
-        """Return a model for whose labels the texts of these concepts vote, too; see `xmtc.update`."""
+        """Return a model in which the texts of these concepts also vote; see `xmtc.update`."""
         from xmtc.methods.knn.update import add_labels
 
         return add_labels(model, concepts)
 
 
 def _read(corpus: Corpus, config: KnnConfig, progress: Progress) -> tuple[Reader, Vectors]:
-    """What reads documents, and the vectors of those trained on."""
+    """Return the reader of documents, and the vectors of the training documents."""
     kind = config.neighbours.vectors
     if corpus.texts is None:
         assert corpus.X is not None  # a corpus has texts or features

@@ -1,12 +1,12 @@
-"""KnnModel: ranks by the labels of the training documents that are most like a text.
+"""KnnModel: rank by the labels of the training documents most similar to a text.
 
 With S the k documents nearest to a text and s_i their similarities (cosine), a label l scores
 
     score(l) = Σ_{i ∈ S, y_il = 1} s_i^p / Σ_{i ∈ S} s_i^p
 
-so that scores lie between 0 and 1. With `neighbours.labels`, S also has the k label texts that are nearest: each is a
-key with one label, which may be one that no document has. Labels that no neighbour has follow with score 0, most
-frequent first, where more labels are asked for. docs/methods/knn.md says how documents are compared.
+so scores are between 0 and 1. With `neighbours.labels`, S also contains the k nearest label texts. Each is a key with
+one label, which may be a label without documents. If k exceeds the number of labels with votes, the other labels
+follow with score 0, most frequent first. docs/methods/knn.md describes how documents are compared.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _BATCH = 1024  # documents whose votes are counted at once
 
 
 class KnnNeighbourConfig(Settings):
-    """Which documents count as near, and how they are found."""
+    """Settings of the search for similar documents."""
 
     k: Annotated[int, Tunable(3, 50, log=True)] = Field(10, ge=1, le=10_000, description="neighbours that vote")
     vectors: Kind = Field(
@@ -61,13 +61,13 @@ class KnnNeighbourConfig(Settings):
 
     labels: bool = Field(
         False,
-        exclude_if=operator.not_,  # so that models without them are saved as ever
+        exclude_if=operator.not_,  # so that models without it are saved as before
         description="the texts of labels vote, too, each for its label: so labels that no document has are found",
     )
 
 
 class VoteConfig(Settings):
-    """What a neighbour's vote counts."""
+    """Settings of the weight of a neighbour's vote."""
 
     power: Annotated[float, Tunable(0.5, 8.0)] = Field(
         4.0, ge=0, description="of the similarity; 0, all neighbours count the same"
@@ -82,7 +82,7 @@ class KnnConfig(Settings):
     neighbours: KnnNeighbourConfig = Field(default_factory=KnnNeighbourConfig)
     vote: VoteConfig = Field(default_factory=VoteConfig)
     train: NamesConfig = Field(default_factory=NamesConfig)
-    propensity: Propensity = Field(default_factory=Propensity)  # of the data set, for PSP@k
+    propensity: Propensity = Field(default_factory=Propensity)  # of the dataset, for PSP@k
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,7 +96,7 @@ class KnnModel(DisplayedModel):
     Y: sp.csr_matrix  # (documents that vote × labels), ones
     pool: Pool
     reader: Reader
-    keys: LabelKeys | None = None  # label texts that vote, too
+    keys: LabelKeys | None = None  # label texts that also vote
 
     def rank(self, documents: Documents, k: int = 5) -> Ranking:
         """Return the k best labels of each document: texts, or feature rows if the model was trained on features."""
@@ -110,7 +110,7 @@ class KnnModel(DisplayedModel):
         return replace(Ranking.stack(parts), label_set=self.labels)
 
     def search(self, documents: Documents) -> Neighbours:
-        """Return the documents of the pool that are nearest to each document."""
+        """Return the documents of the pool nearest to each document."""
         return self.pool.search(self.reader(documents), self.config.neighbours.k)
 
     def _search_labels(self, queries: Vectors) -> Neighbours | None:
@@ -118,12 +118,12 @@ class KnnModel(DisplayedModel):
 
     @cached_property
     def ranked_concepts(self) -> NDArray[np.int64]:
-        """Entries without documents whose texts vote; none without `neighbours.labels`."""
+        """Return entries without documents whose texts vote; none without `neighbours.labels`."""
         entries = np.zeros(0, dtype=np.int64) if self.keys is None else self.keys.entries.astype(np.int64)
         return entries[entries >= self.labels.n_labels]
 
     def forget(self, ids: Collection[str]) -> KnnModel | None:
-        """Return a copy whose documents do not have these labels; None if label texts do not vote."""
+        """Return a copy without these labels on its documents; None if label texts do not vote."""
         if self.keys is None:
             return None
         counts, Y = self.labels.counts.copy(), self.Y.copy()
@@ -133,7 +133,7 @@ class KnnModel(DisplayedModel):
         return replace(self, labels=self.labels.with_counts(counts), Y=Y)
 
     def explain(self, text: str, label: str) -> Explanation:
-        """Say which documents voted, for the label or not, and which words the text shares with those that did."""
+        """Explain which documents voted, for the label or not, and the words shared with those that voted for it."""
         if self.manifest.details.features is not None:
             raise ModelError("this model was trained on features, not texts: it cannot explain words")
         entry = self.labels.find(label)
@@ -164,7 +164,7 @@ class KnnModel(DisplayedModel):
         )
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write the model folder, whole or not at all."""
+        """Write the model folder atomically."""
         with write_folder(folder, overwrite=overwrite) as out:
             out.labels(self.labels)
             out.arrays("documents", store_documents(self.ids, self.Y))
@@ -176,7 +176,7 @@ class KnnModel(DisplayedModel):
 
     @classmethod
     def load(cls, reader: FolderReader) -> KnnModel:
-        """Rebuild a model from its folder; vectors stay on disk, mapped into memory."""
+        """Load a model from its folder; vectors are memory-mapped."""
         manifest, config, labels = reader.open(KnnConfig, UpdatableDetails)
         kind = config.neighbours.vectors
         read = Reader.load(reader, kind, manifest.details.features, config.tfidf, config.encoder)
@@ -190,9 +190,9 @@ class KnnModel(DisplayedModel):
     def _votes(
         self, found: Neighbours, near: Neighbours | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """(documents × k) what each neighbour's vote counts, and each label text's (documents × 0 where none vote).
+        """Return the weight of each neighbour's vote (documents × k) and label text's (documents × 0 if none vote).
 
-        A document's votes add up to 1, or to 0 where there is no neighbour.
+        The votes of a document sum to 1, or to 0 if it has no neighbour.
         """
         powers = self._powers(found)
         of_labels = np.zeros((len(found), 0)) if near is None else self._powers(near)
@@ -209,20 +209,20 @@ class KnnModel(DisplayedModel):
         counted = sp.csr_matrix(_as_rows(by_document, found.rows, self.Y.shape[0]) @ self.Y)
         if self.keys is not None and near is not None:
             entries = np.where(near.rows < 0, -1, self.keys.entries[near.rows])
-            shape = (len(found), len(self.labels))  # concepts after the labels that documents have
+            shape = (len(found), len(self.labels))  # concepts come after the labels that have documents
             wide = sp.csr_matrix((counted.data, counted.indices, counted.indptr), shape=shape)
             counted = sp.csr_matrix(wide + _as_rows(by_label, entries, len(self.labels)))
         ranking = Ranking.from_csr(counted, k)
         return self._fill(ranking) if (ranking.labels < 0).any() else ranking
 
     def _fill(self, ranking: Ranking) -> Ranking:
-        """Put the most frequent of the other labels, with score 0, where votes name fewer than k."""
+        """Fill up rankings with fewer than k labels: add the most frequent other labels, with score 0."""
         labels, scores = ranking.labels.copy(), ranking.scores.copy()
         for row in np.flatnonzero((labels < 0).any(axis=1)).tolist():
             listed = labels[row][labels[row] >= 0]
             missing = labels.shape[1] - len(listed)
             others = self._frequent[: labels.shape[1]]
-            others = np.sort(others[~np.isin(others, listed)][:missing])  # a ranking's ties are ordered by label
+            others = np.sort(others[~np.isin(others, listed)][:missing])  # ties in a ranking are sorted by label
             labels[row, len(listed) : len(listed) + len(others)] = others
             scores[row, len(listed) : len(listed) + len(others)] = 0
         return Ranking(labels, scores)
@@ -236,7 +236,7 @@ class KnnModel(DisplayedModel):
     def _shared_words(
         self, text: str, pool: Pool, rows: NDArray[np.integer], votes: NDArray[np.float64]
     ) -> tuple[tuple[int, int, float], ...]:
-        """The words that a text shares with documents, by their part in the similarities, weighed by the votes."""
+        """Return the words shared by a text and documents, by their part in the similarities, weighted by the votes."""
         if self.reader.tfidf is None or len(rows) == 0:
             return ()
         push = votes @ pool.word_vectors(rows)
@@ -244,9 +244,9 @@ class KnnModel(DisplayedModel):
 
 
 def _as_rows(votes: NDArray[np.float64], columns: NDArray[np.integer], width: int) -> sp.csr_matrix:
-    """(documents × width) the votes of each document, by what votes."""
+    """Return the votes of each document as a matrix: (documents × width)."""
     n, k = columns.shape
-    # a place without a neighbour points to column 0 with a vote of 0, and is then left out
+    # a position without a neighbour points to column 0 with a vote of 0; these zeros are then removed
     made = sp.csr_matrix(
         (votes.ravel(), np.maximum(columns, 0).ravel(), np.arange(n + 1, dtype=np.int64) * k), shape=(n, width)
     )

@@ -1,8 +1,8 @@
-"""The pool: the documents that vote, as vectors by TF-IDF, by an encoder, or by both; and what makes such vectors.
+"""The pool of voting documents, as TF-IDF vectors, encoder vectors or both; and the reader that makes the vectors.
 
-Texts or feature rows enter a `Reader`, vectors leave it; a `Pool` finds the nearest documents to them. Where both kinds
-are used, the similarity is (1 − a) · cos(TF-IDF) + a · cos(encoder); the documents that are among the nearest by one of
-them, several times as many as are wanted, are compared by both.
+A `Reader` turns texts or feature rows into vectors. A `Pool` finds the documents nearest to them. If both kinds of
+vectors are used, the similarity is (1 − a) · cos(TF-IDF) + a · cos(encoder). Only documents that are among the nearest
+by one kind are compared by both; each kind retrieves several times k.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 Kind = Literal["tfidf", "encoder", "both"]
 
 _KEYS = "label_keys"
-_DEEPER = 5  # times k: documents found by one kind of vectors that are compared by both
+_DEEPER = 5  # times k: documents retrieved by one kind of vectors, then compared by both
 
 
 class Vectors(NamedTuple):
-    """Rows for the same documents; a kind that is not used is None."""
+    """Vectors of the same documents; a kind that is not used is None."""
 
     sparse: sp.csr_matrix | None  # TF-IDF, or features
-    dense: NDArray[np.float32] | None  # an encoder's
+    dense: NDArray[np.float32] | None  # of an encoder
 
     def take(self, rows: NDArray[np.int64]) -> Vectors:
         """Return the vectors of some documents."""
@@ -51,14 +51,14 @@ class Vectors(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """What turns documents into vectors."""
+    """Turns documents into vectors."""
 
     tfidf: Tfidf | None
     encoder: FrozenEncoder | None
-    n_features: int | None  # of a model of features, which has neither
+    n_features: int | None  # of a model trained on features, which has neither
 
     def __call__(self, documents: Documents) -> Vectors:
-        """Return the vectors of texts, or of feature rows for a model of features."""
+        """Return the vectors of texts, or of feature rows if the model was trained on features."""
         if self.n_features is not None:
             return Vectors(check_features(documents, self.n_features), None)
         texts = pack_texts(documents)
@@ -69,12 +69,12 @@ class Reader:
 
     @property
     def widths(self) -> tuple[int | None, int | None]:
-        """Columns of the sparse and of the dense vectors that this makes; None where it makes none."""
+        """Return the columns of the sparse and of the dense vectors; None for a kind that is not used."""
         words = self.n_features if self.tfidf is None else len(self.tfidf.vocabulary)
         return words, None if self.encoder is None else self.encoder.encoder.width
 
     def save(self, out: FolderWriter) -> None:
-        """Write vocabulary and encoder."""
+        """Write the vocabulary and the encoder."""
         if self.tfidf is not None:
             out.arrays("tfidf", self.tfidf.arrays())
         if self.encoder is not None:
@@ -84,7 +84,7 @@ class Reader:
     def load(
         cls, reader: FolderReader, kind: Kind, n_features: int | None, tfidf: TfidfConfig, encoder: EncoderConfig
     ) -> Reader:
-        """Rebuild what `save` wrote; torch is imported only where an encoder is."""
+        """Load what `save` wrote; torch is imported only if there is an encoder."""
         if n_features is not None:
             return cls(None, None, n_features)
         words = None if kind == "encoder" else Tfidf.from_arrays(reader.arrays("tfidf"), tfidf)
@@ -98,20 +98,20 @@ class Reader:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """The documents that vote, to search among."""
+    """The searchable documents that vote."""
 
     sparse: NeighbourStore | None
     dense: NeighbourStore | None
-    share: float  # of the dense similarity, where both are there
+    share: float  # weight of the dense similarity, if both kinds are used
 
     @property
     def n_documents(self) -> int:
-        """How many documents vote."""
+        """Return the number of documents that vote."""
         return len(self.dense) if self.sparse is None and self.dense is not None else len(self.sparse or ())
 
     @classmethod
     def build(cls, vectors: Vectors, share: float, approximate: Approximate, progress: Progress = SILENT) -> Pool:
-        """Make a pool of documents whose vectors are given."""
+        """Build a pool from the vectors of its documents."""
         sparse, dense = (
             None if part is None else NeighbourStore.build(part, approximate, progress) for part in vectors
         )
@@ -121,7 +121,7 @@ class Pool:
         """Return the k documents nearest to each query."""
         if self.sparse is None or self.dense is None:
             store, own = (self.sparse, queries.sparse) if self.dense is None else (self.dense, queries.dense)
-            assert store is not None  # a pool has one kind of vectors at least, and its queries have the same
+            assert store is not None  # a pool has at least one kind of vectors, and its queries have the same
             assert own is not None
             return store.search(own, k)
         assert queries.sparse is not None
@@ -138,7 +138,7 @@ class Pool:
         return Neighbours(best.labels, np.where(best.labels < 0, 0, best.scores).astype(np.float32))
 
     def take(self, rows: NDArray[np.int64], more: Vectors, approximate: Approximate, progress: Progress) -> Pool:
-        """Return a pool of some of these documents, by row, and of new ones, counted on from the last."""
+        """Return a pool of some of these documents, by row, followed by new ones."""
         sparse, dense = (
             None if store is None else _end_to_end(store.vectors, added)[rows]
             for store, added in ((self.sparse, more.sparse), (self.dense, more.dense))
@@ -153,14 +153,14 @@ class Pool:
         return vectors[rows]
 
     def save(self, out: FolderWriter, prefix: str = "") -> None:
-        """Write the vectors, and the index where there is one."""
+        """Write the vectors, and the index if there is one."""
         for name, store in (("sparse", self.sparse), ("dense", self.dense)):
             if store is not None:
                 out.arrays(prefix + name, store.arrays())
 
     @classmethod
     def load(cls, reader: FolderReader, share: float, widths: tuple[int | None, int | None], prefix: str = "") -> Pool:
-        """Rebuild what `save` wrote, mapped into memory; widths: those of a query's sparse and dense vectors."""
+        """Load what `save` wrote, memory-mapped; widths: those of a query's sparse and dense vectors."""
         found = zip(("sparse", "dense"), widths, strict=True)
         sparse, dense = (
             None if width is None else NeighbourStore.from_arrays(reader.arrays(prefix + name), width)
@@ -182,7 +182,7 @@ class LabelKeys:
 
     @classmethod
     def build(cls, labels: LabelSet, reader: Reader, share: float, gone: Collection[str] = ()) -> LabelKeys:
-        """Read the texts of all labels that have names, but for those whose ids are in `gone`."""
+        """Read the texts of all labels that have names, except labels whose ids are in `gone`."""
         entries, texts = named_texts(labels, gone)
         if not len(entries):
             raise DataError("neighbours.labels: no label has a name that could vote; leave it out or give names")
@@ -197,7 +197,7 @@ class LabelKeys:
     def load(
         cls, reader: FolderReader, share: float, widths: tuple[int | None, int | None], n_entries: int
     ) -> LabelKeys:
-        """Rebuild what `save` wrote, mapped into memory; n_entries: labels and concepts of the model."""
+        """Load what `save` wrote, memory-mapped; n_entries: labels and concepts of the model."""
         pool = Pool.load(reader, share, widths, f"{_KEYS}_")
         within = (0, n_entries - 1)
         stored = reader.arrays(_KEYS)
@@ -205,7 +205,7 @@ class LabelKeys:
 
 
 def _unite(rows: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The same rows with −1 where a document stands a second time in a line."""
+    """Return the rows with −1 for repeated documents in a line."""
     ordered = np.sort(rows, axis=1)
     again = np.zeros(ordered.shape, dtype=bool)
     again[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
@@ -213,7 +213,7 @@ def _unite(rows: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def _end_to_end(first: Any, second: Any) -> Any:
-    """The rows of two matrices of a kind, float32; the second may be None."""
+    """Stack the rows of two matrices of the same kind, as float32; the second may be None."""
     if second is None:
         return first
     if isinstance(first, np.ndarray):

@@ -1,4 +1,4 @@
-"""Update a knn model: add documents to those that it holds, and retire labels."""
+"""Update a knn model: add documents to it, and retire labels."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def update_model(
 ) -> KnnModel:
     """Return a model with more documents and labels, and without the labels to retire; see `xmtc.update`.
 
-    A document with the id of one that the model holds takes its place, and a corpus that holds all of them replaces
-    them. Words and their weights stay those of training.
+    A document with the id of a stored document replaces it. A corpus that contains all stored documents replaces them.
+    The vocabulary and its weights stay as trained.
     """
     retire = list(retire)
     if corpus is None and (base is not None or not retire):
@@ -64,7 +64,7 @@ def update_model(
     pool = model.pool.take(places, _read(model, corpus), approximate, progress)
     done = UpdateSummary(
         documents=0 if corpus is None else len(corpus),
-        whole=True,  # the model holds the documents of training
+        whole=True,  # the model stores the training documents
         new_labels=revision.labels.n_labels - revision.n_kept,
         retired_labels=int((revision.new_ids < 0).sum()),
     )
@@ -89,7 +89,7 @@ def update_model(
 
 
 def add_labels(model: KnnModel, concepts: Sequence[Concept]) -> KnnModel:
-    """Return a model that knows these concepts, whose texts vote for them."""
+    """Return a model that knows these concepts; their texts vote for them."""
     if model.keys is None:
         raise ModelError("this knn model has documents alone as keys; train one with neighbours.labels=true")
     labels, before = model.labels.described(concepts), model.manifest.details
@@ -101,7 +101,7 @@ def add_labels(model: KnnModel, concepts: Sequence[Concept]) -> KnnModel:
 
 
 def _by_place(Y: sp.csr_matrix, source: KnnModel | Corpus, first: int) -> Corpus:
-    """Documents whose only feature is their place, from `first` + 1 on, among held and new ones."""
+    """Return documents whose only feature is their position among stored and new ones, from `first` + 1 on."""
     n = Y.shape[0]
     places: NDArray[np.float64] = first + 1 + np.arange(n, dtype=np.float64)
     X = sp.csr_matrix((places, np.zeros(n, np.int32), np.arange(n + 1)), shape=(n, 1))
@@ -111,21 +111,21 @@ def _by_place(Y: sp.csr_matrix, source: KnnModel | Corpus, first: int) -> Corpus
 
 
 def _holds_all(model: KnnModel, corpus: Corpus) -> bool:
-    """Whether a corpus holds all documents of the model: by their ids, or where these are row numbers by its counts."""
+    """Return whether a corpus contains all documents of the model: by ids, or by its counts if ids are row numbers."""
     if unnamed(corpus) or all(name == str(row) for row, name in enumerate(model.ids)):
         return is_whole(model.labels, model.manifest, corpus)
     return set(model.ids) <= set(corpus.ids)
 
 
 def _read(model: KnnModel, corpus: Corpus | None) -> Vectors:
-    """The vectors of new documents."""
+    """Return the vectors of new documents."""
     n_features = model.manifest.details.features
     if corpus is None:
         return Vectors(None, None)
     if n_features is None:
-        assert corpus.texts is not None  # as `check_kind` has seen
+        assert corpus.texts is not None  # `check_kind` has checked this
         return model.reader(corpus.texts)
     assert corpus.X is not None
     X = corpus.X
-    shape = (len(corpus), n_features)  # files of sparse features need not mention the last ones
+    shape = (len(corpus), n_features)  # sparse feature files may omit the last columns
     return model.reader(sp.csr_matrix((X.data, X.indices, X.indptr), shape=shape, dtype=np.float32))

@@ -1,4 +1,4 @@
-"""LightXML; docs/methods/lightxml.md describes it."""
+"""LightXML; see docs/methods/lightxml.md."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METHOD", "load_frozen"]
 
-# an exported model is loaded where torch is not installed
+# exported models load without torch
 __getattr__, __dir__ = lazy_names(
     __name__, {"METHOD": "xmtc.methods.lightxml.method", "load_frozen": "xmtc.methods.lightxml.frozen"}
 )

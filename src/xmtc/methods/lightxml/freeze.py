@@ -1,4 +1,4 @@
-"""Export of LightXML: encoder and pooling become the graph, the head becomes arrays."""
+"""Export LightXML: encoder and pooling become the graph; the head becomes arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def write_frozen(model: NeuralModel[LightxmlNetwork], config: LightxmlConfig, out: FolderWriter, int8: bool) -> None:
-    """Write an exported model; `frozen.py` reads it."""
+    """Write an exported model, which `frozen.py` reads."""
     network, writer = model.network, FrozenWriter(out, int8)
     head, encoders = network.head, [network.encoder]
     arrays: dict[str, Any]

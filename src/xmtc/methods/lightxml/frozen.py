@@ -1,4 +1,4 @@
-"""An exported LightXML model: the graph gives the texts' vectors, numpy ranks as `head.py` does with tensors."""
+"""Rank with an exported LightXML model: the graph returns text vectors, numpy ranks like `head.py` with tensors."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from xmtc.neural.graph import Graph
 
 
 class LightxmlSpec(FrozenSpec):
-    """What an exported model stores of its head."""
+    """Settings of the head, stored in an exported model."""
 
     shortlist: int | None = Field(None, ge=1)  # clusters whose labels are ranked; None: one layer over all labels
     sigmoid: bool = False  # on the bottleneck
 
 
 class FrozenLightxml(FrozenNetwork):
-    """One layer over all labels, or clusters that recall candidates and a discriminator that ranks them."""
+    """The ranker of an exported model: one layer over all labels, or clusters for recall and a discriminator."""
 
     def __init__(self, graph: Graph, weights: Mapping[str, NDArray[Any]], spec: LightxmlSpec) -> None:
         super().__init__(graph, weights)
         self.spec = spec
 
     def rank(self, batch: FrozenBatch, k: int) -> Found:
-        """(labels, scores) of the k best labels; −1 where the shortlist holds fewer."""
+        """Return (labels, scores) of the k best labels; −1 if the shortlist holds fewer."""
         text, recalled = self._read(batch)
         weights = self.weights
         if self.spec.shortlist is None:
@@ -66,7 +66,7 @@ class FrozenLightxml(FrozenNetwork):
         return pick(candidates, places), pick(scores, places)
 
     def score(self, batch: FrozenBatch, label: int) -> NDArray[np.floating]:
-        """(B,) the label's logit; with clusters the logarithm of its score."""
+        """Return the label's logit; with clusters, the logarithm of its score: (B,)."""
         text, recalled = self._read(batch)
         weights = self.weights
         if self.spec.shortlist is None:
@@ -76,7 +76,7 @@ class FrozenLightxml(FrozenNetwork):
         return np.asarray(log_expit(self._hidden(text) @ weights["table"][label]) + log_expit(above))
 
     def _read(self, batch: FrozenBatch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """(B, width): what labels are ranked by, and what clusters are recalled by."""
+        """Return the vectors (B, width) that rank labels, and those that recall clusters."""
         found = self.graph.run(batch.feeds())
         joined = {
             name: join_windows(vectors, batch, self.spec.window_pool, self.weights.get("attention"))

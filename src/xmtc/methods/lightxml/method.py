@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from xmtc.neural.window_pool import WindowPool
 
 NAME = "lightxml"
-_LAYERS = 5  # whose [CLS] the paper reads
+_LAYERS = 5  # number of layers whose [CLS] the paper reads
 Stage = Literal["recall", "rank"]
 _STAGES: tuple[Stage, ...] = ("recall", "rank")
 
 
 class HeadConfig(Settings):
-    """Between the text's vector and the labels."""
+    """Settings of the layers between the text's vector and the labels."""
 
     mode: Literal["auto", "small", "large"] = Field("auto", description="one layer over all labels, or clusters")
     large_from: int = Field(100_000, ge=1, description="labels from which auto means large")
@@ -72,7 +72,7 @@ class HeadConfig(Settings):
 
 
 class LightTrainConfig(TrainConfig):
-    """The paper's: constant rates, no clipping."""
+    """Training settings; defaults are the paper's: constant rates, no clipping."""
 
     schedule: Schedule = Field("constant", description=TrainConfig.model_fields["schedule"].description)
     clip: float | None = Field(None, gt=0, description="largest norm of the gradient")
@@ -105,13 +105,13 @@ class LightxmlConfig(NeuralConfig):
 
 
 class LightxmlDetails(Details):
-    """What a model stores beside settings and arrays."""
+    """Facts that a model stores next to its settings and arrays."""
 
     clusters: int | None  # None: one layer over all labels
 
 
 class LightxmlNetwork(Network):
-    """Encoder, dropout, head. `stage` says what learns: None is all at once; static negatives have two stages."""
+    """Encoder, dropout, head. `stage` is the part being trained: None for all; static negatives have two stages."""
 
     def __init__(self, encoder: Encoder, config: LightxmlConfig, n_labels: int, partition: Partition | None) -> None:
         super().__init__()
@@ -147,10 +147,10 @@ class LightxmlNetwork(Network):
         )
         self.head.table.sparse = not head.dense_table
         if head.negatives == "static-own":
-            self.recaller = copy.deepcopy(encoder)  # recall keeps this one; ranking goes on with `encoder`
+            self.recaller = copy.deepcopy(encoder)  # used by recall; ranking trains `encoder` further
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """(sum, count) of this stage's loss."""
+        """Return (sum, count) of this stage's loss."""
         if isinstance(self.head, FlatHead) or self.stage is None:
             return self.head.loss(self.dropout(self._text(self.encoder, batch)), batch)
         if self.stage == "recall":
@@ -162,7 +162,7 @@ class LightxmlNetwork(Network):
         return self.head.ranking_loss(self.dropout(text), batch, cluster_logits)
 
     def rank(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
-        """(labels, scores) of the k best labels; −1 where the shortlist holds fewer."""
+        """Return (labels, scores) of the k best labels; −1 if the shortlist holds fewer."""
         text = self._text(self.encoder, batch)
         if isinstance(self.head, FlatHead):
             return self.head.rank(text, k)
@@ -170,7 +170,7 @@ class LightxmlNetwork(Network):
         return self.head.rank(text, k, self.head.generator(recalled))
 
     def score(self, batch: Batch, label: int) -> Tensor:
-        """(B,) what an explanation follows: the label's logit; with clusters the logarithm of its score, σ·σ."""
+        """Return the score that explanations use: the label's logit; with clusters the log of its score, σ·σ: (B,)."""
         text = self._text(self.encoder, batch)
         if isinstance(self.head, FlatHead):
             return self.head.score(text, label)
@@ -181,18 +181,18 @@ class LightxmlNetwork(Network):
         return F.logsigmoid(self.head.label_logit(text, label)) + F.logsigmoid(cluster_logit)
 
     def read(self, batch: Batch) -> Tensor:
-        """Return the texts' vectors (B, width), without dropout of their own."""
+        """Return the texts' vectors (B, width), with no dropout applied to them."""
         return self._text(self.encoder, batch)
 
     def enter(self, stage: Stage) -> None:
-        """Begin a stage; ranking's own encoder, if it has one, starts from recall's."""
+        """Begin a stage; a separate ranking encoder starts from the recall encoder."""
         self.stage = stage
         if stage == "rank" and self.recaller is not None:
             self.encoder.load_state_dict(self.recaller.state_dict())
 
     @torch.no_grad()
     def _frozen_text(self, batch: Batch) -> Tensor:
-        """The finished recall's view of the texts, without dropout: the same in every epoch."""
+        """Return the trained recall encoder's vectors of the texts, without dropout: the same in every epoch."""
         encoder = self.recaller or self.encoder
         was_training = encoder.training
         encoder.eval()
@@ -201,7 +201,7 @@ class LightxmlNetwork(Network):
         return text
 
     def _text(self, encoder: Encoder, batch: Batch) -> Tensor:
-        """(B, width): e of the paper, [CLS] of the last five layers, or what `encoder.pool` says."""
+        """Return e of the paper, [CLS] of the last five layers, or the pooling set by `encoder.pool`: (B, width)."""
         encoded = encoder(batch.ids, batch.mask, batch.lower)
         if self.reference:
             encoded = encoded._replace(cls=batch.mask.int().argmax(1))
@@ -225,7 +225,7 @@ class LightxmlMethod(Method[LightxmlConfig]):
         progress: Progress = SILENT,
         partial: Path | None = None,
     ) -> NeuralModel[LightxmlNetwork]:
-        """Fine-tune an encoder on a corpus; the epoch that ranks dev best is kept."""
+        """Fine-tune an encoder on a corpus; keep the epoch with the best score on dev."""
         if config.head.label_init == "documents" and config.head.sigmoid:
             raise ConfigError(
                 "head.label_init = documents needs a bottleneck that the text passes unbent: set head.sigmoid = false"
@@ -243,7 +243,7 @@ class LightxmlMethod(Method[LightxmlConfig]):
         ready.announce_plan(head_size(config, width, labels.n_labels, partition), n_encoders)
         network = LightxmlNetwork(ready.encoder, config, labels.n_labels, partition)
         warn_if_alike(ready.encoder, ready.data.inputs, network.pool.parts, progress)
-        if config.encoder.freeze_layers and config.head.negatives != "static-own":  # whose encoders are two
+        if config.encoder.freeze_layers and config.head.negatives != "static-own":  # "static-own" has two encoders
             ready = ready.store_frozen(network.pool)
         if config.head.initial_bias == "prior" or config.head.label_init == "documents":
             from xmtc.methods.lightxml.start import start_head
@@ -258,7 +258,7 @@ class LightxmlMethod(Method[LightxmlConfig]):
         return NeuralModel(manifest, labels, network, ready.tokenizer)
 
     def load(self, reader: FolderReader) -> NeuralModel[LightxmlNetwork]:
-        """Rebuild a model from its folder; neither hub nor cache is needed."""
+        """Load a model from its folder; needs neither hub nor cache."""
         manifest, config, labels = reader.open(LightxmlConfig, LightxmlDetails)
         encoder, tokenizer = read_encoder(reader, "encoder", config.encoder)
         n_clusters = manifest.details.clusters
@@ -275,12 +275,12 @@ class LightxmlMethod(Method[LightxmlConfig]):
         write_frozen(model, LightxmlConfig.model_validate(model.manifest.config), out, int8)
 
     def uses_dev(self, config: LightxmlConfig) -> bool:
-        """Say whether dev documents choose the epoch."""
+        """Return whether dev documents choose the epoch."""
         return config.train.dev_fraction > 0
 
 
 def head_size(config: LightxmlConfig, width: int, n_labels: int, partition: Partition | None) -> HeadSize:
-    """Return the numbers behind the encoder, for the plan of a training."""
+    """Return the sizes of the layers after the encoder, for the training plan."""
     if partition is None:
         advice = "rank by clusters (head.mode=large), or read fewer layers (encoder.pool=cls)"
         return HeadSize((width + 1) * n_labels, 0, 3 * n_labels, advice)
@@ -297,7 +297,7 @@ def head_size(config: LightxmlConfig, width: int, n_labels: int, partition: Part
 def _fit_in_stages(
     network: LightxmlNetwork, ready: Prepared[LightxmlConfig], config: LightxmlConfig, partial: Path | None
 ) -> list[Epoch]:
-    """Train with static negatives: recall, then ranking, all epochs each."""
+    """Train with static negatives: all epochs of recall, then all epochs of ranking."""
     curve: list[Epoch] = []
     for stage in _STAGES:
         network.enter(stage)
@@ -305,13 +305,13 @@ def _fit_in_stages(
             network,
             groups(network, config),
             None if partial is None else partial / stage,
-            choose=stage != "recall",  # recall alone ranks nothing yet: its last epoch is the one to rank with
+            choose=stage != "recall",  # recall alone cannot rank yet: use its last epoch
         )
     return curve
 
 
 def groups(network: LightxmlNetwork, config: LightxmlConfig) -> list[Group]:
-    """The stage's parameters: decay on all but biases and norms, the label table row by row."""
+    """Return the stage's parameter groups: decay on all but biases and norms, the label table row by row."""
     head, rate = network.head, config.rate
     table: list[nn.Parameter] = []
     encoder: nn.Module | None = network.encoder
@@ -323,7 +323,7 @@ def groups(network: LightxmlNetwork, config: LightxmlConfig) -> list[Group]:
     else:
         layers, table = [head.generator, head.bottleneck, network.windows], list(head.table.parameters())
         if network.stage == "rank":
-            layers = [head.bottleneck]  # windows are joined as recall has learnt to
+            layers = [head.bottleneck]  # windows are pooled as learned during recall
             encoder = None if network.recaller is None else encoder
     found = group_by_decay([encoder], rate.encoder, rate.decay)
     found += group_by_decay(layers, rate.head, rate.decay)

@@ -1,4 +1,4 @@
-"""LightXML's head before training: biases from the labels' frequencies, label rows from their documents' vectors."""
+"""Initialize LightXML's head: biases from label frequencies, label rows from their documents' vectors."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 @torch.no_grad()
 def start_head(network: LightxmlNetwork, ready: Prepared[LightxmlConfig], partition: Partition | None) -> None:
-    """Set the head's first weights from the training documents, as `initial_bias` and `label_init` ask.
+    """Set the head's initial weights from the training documents, as `initial_bias` and `label_init` specify.
 
-    With clusters, the biases are the generator's. Its rows start from the documents of each cluster; those of the label
-    table from what the bottleneck makes of each label's documents, and the bottleneck's bias centres the text.
+    With clusters, the biases are the generator's, and its rows start from the documents of each cluster. The rows of
+    the label table start from the bottleneck's output for each label's documents, and the bottleneck's bias centres the
+    text.
     """
     config, head, Y = ready.config, network.head, ready.data.Y
     layer = head.output if isinstance(head, FlatHead) else head.generator

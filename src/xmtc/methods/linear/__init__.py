@@ -1,4 +1,4 @@
-"""The sparse linear tree; docs/methods/linear.md describes it."""
+"""The sparse linear tree; see docs/methods/linear.md."""
 
 from xmtc.methods.linear.kernels import compile_kernels
 from xmtc.methods.linear.method import LinearMethod

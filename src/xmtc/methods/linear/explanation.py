@@ -11,14 +11,14 @@ from xmtc.features.tfidf import word_shares
 from xmtc.linear.beam import join_path
 from xmtc.methods.linear.model import NAME, LinearModel
 
-_WIDTH = 100  # labels among which the explained one is looked for
+_WIDTH = 100  # labels to search for the explained one
 
 
 def explain(model: LinearModel, text: str, label: str) -> Explanation:
-    """Say which words of a text pushed a label up or down, and how its path through the first tree scored.
+    """Explain which words of a text raised or lowered a label's score, and score its path in the first tree.
 
-    A word's weight is its TF-IDF value times its weights in the classifiers on the path, added up over levels and
-    averaged over trees. A cluster of the path is named by its most frequent labels.
+    A word's weight is its TF-IDF value times its weights in the classifiers on the path, summed over levels and
+    averaged over trees. Each cluster on the path is named by its most frequent labels.
     """
     if model.tfidf is None:
         raise ModelError("this model was trained on features, not texts: it cannot explain words")
@@ -47,7 +47,7 @@ def explain(model: LinearModel, text: str, label: str) -> Explanation:
 
 
 def _ranked(model: LinearModel, text: str, entry: int, otherwise: float) -> float:
-    """The score that ranking gives a label; a label that no tree's beam reaches scores by its path alone."""
+    """Return the score that ranking gives a label; if no tree's beam reaches it, the score of its path alone."""
     ranking = model.rank([text], min(_WIDTH, model.labels.n_labels))
     found = ranking.scores[0][ranking.labels[0] == entry]
     return float(found[0]) if len(found) else otherwise

@@ -1,4 +1,4 @@
-"""Compile the kernels of linear models before a first training: in two processes, which share the work."""
+"""Compile the kernels of linear models before the first training, in two processes that share the work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def compile_kernels() -> bool:
             [sys.executable, "-c", start.format(part)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,  # what fails here is compiled, and fails again, in the training itself
+            stderr=subprocess.DEVNULL,  # a failure here recurs, visibly, in the training itself
         )
         for part in get_args(Part)
     ]
@@ -36,11 +36,11 @@ def compile_kernels() -> bool:
         return not any(codes)
     finally:
         for process in running:
-            process.kill()  # does nothing to one that has ended
+            process.kill()  # no effect on a process that has ended
 
 
 def compile_part(part: Part) -> None:
-    """Compile some of the kernels by using them on a few rows; the two parts take about as long."""
+    """Compile some of the kernels by running them on a few rows; both parts take about the same time."""
     random = np.random.default_rng(0)
     labels = _random(400, 200, 0.02, random)  # enough for clusters of several levels
     if part == "texts":
@@ -59,5 +59,5 @@ def _random(n_rows: int, n_columns: int, density: float, random: np.random.Gener
     shape = (n_rows, n_columns)
     dense = random.random(shape, dtype=np.float32) * (random.random(shape) < density)
     matrix = sp.csr_matrix(dense.astype(np.float32))
-    matrix.indptr = matrix.indptr.astype(np.int64)  # as readers of data, TF-IDF and PIFA make them
+    matrix.indptr = matrix.indptr.astype(np.int64)  # the type that data readers, TF-IDF and PIFA produce
     return matrix

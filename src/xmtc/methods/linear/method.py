@@ -1,7 +1,7 @@
-"""The sparse linear tree (Parabel and Bonsai's kind): TF-IDF, label clusters from PIFA, one-vs-all classifiers.
+"""The sparse linear tree (as in Parabel and Bonsai): TF-IDF, label clusters from PIFA, one-vs-all classifiers.
 
-Prabhu et al. 2018 (Parabel), Khandagale et al. 2019 (Bonsai); docs/methods/linear.md says what differs. `tree.trees`
-above 1 averages trees that differ by the seed of their clusters.
+Prabhu et al. 2018 (Parabel), Khandagale et al. 2019 (Bonsai); docs/methods/linear.md lists the differences. With
+`tree.trees` above 1, the scores of several trees are averaged; these differ by the seed of their clusters.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class LinearMethod(Method[LinearConfig], Updatable[LinearModel]):
-    """Train, load and update linear models; it is `Distributed`, too."""
+    """Train, load and update linear models; also implements `Distributed`."""
 
     name = NAME
     Config = LinearConfig
@@ -48,7 +48,7 @@ class LinearMethod(Method[LinearConfig], Updatable[LinearModel]):
         progress: Progress = SILENT,
         partial: Path | None = None,
     ) -> LinearModel:
-        """Train on a corpus's texts, or on its features where it has no texts."""
+        """Train on a corpus's texts, or on its features if it has no texts."""
         labels, labelled = corpus.labels, corpus.labelled_rows()
         tfidf = None
         if corpus.texts is not None:
@@ -57,14 +57,14 @@ class LinearMethod(Method[LinearConfig], Updatable[LinearModel]):
             assert corpus.X is not None  # a corpus has texts or features
             X = corpus.X.astype(np.float32)
         Y = corpus.Y[:, : labels.n_labels].tocsr()
-        if len(labelled) < len(corpus):  # an unlabelled document says nothing of which labels it lacks
+        if len(labelled) < len(corpus):  # without labels, a document gives no information about which labels it lacks
             X, Y = X[labelled], Y[labelled]
-        with ThreadPoolExecutor(1) as beside:  # the fingerprint is Python's work, and the kernels need no interpreter
+        with ThreadPoolExecutor(1) as beside:  # the fingerprint runs in Python; the kernels release the GIL
             data = beside.submit(corpus.fingerprint)
             progress.stage("clustering labels")
             vectors = pifa(X, Y, config.cluster.weighting, config.cluster.top)
             trees, biased = [], add_bias(X, config.solver.bias)
-            if config.tree.negatives == "tfn":  # the trees read `biased` alone: X need not stay in memory beside it
+            if config.tree.negatives == "tfn":  # the trees read only `biased`: free X
                 X = sp.csr_matrix(X.shape)
             for i in range(config.tree.trees):
                 progress.stage("clustering labels")
@@ -79,7 +79,7 @@ class LinearMethod(Method[LinearConfig], Updatable[LinearModel]):
         return LinearModel(manifest, config, labels, tfidf, tuple(trees))
 
     def fits_memory(self, corpus: Corpus, config: LinearConfig) -> bool:
-        """Say whether `train` has the memory for this corpus; else `train_on` trains from files."""
+        """Return whether `train` has enough memory for this corpus; if not, `train_on` trains from files."""
         from xmtc.methods.linear.tasks import fits_memory
 
         return fits_memory(corpus, config)
@@ -94,13 +94,13 @@ class LinearMethod(Method[LinearConfig], Updatable[LinearModel]):
         seed: int = 0,
         progress: Progress = SILENT,
     ) -> LinearModel:
-        """Train the model that `train` gives, in tasks."""
+        """Train the same model as `train`, in tasks."""
         from xmtc.methods.linear.tasks import train_in_tasks
 
         return train_in_tasks(engine, corpus, config, folder, seed, progress)
 
     def load(self, reader: FolderReader) -> LinearModel:
-        """Rebuild a model from its folder; weights stay on disk, mapped into memory."""
+        """Load a model from its folder; weights are memory-mapped."""
         manifest, config, labels = reader.open(LinearConfig, LinearDetails, OLDER)
         details = manifest.details
         tfidf = None if details.features is not None else Tfidf.from_arrays(reader.arrays("tfidf"), config.tfidf)
@@ -114,7 +114,7 @@ class LinearMethod(Method[LinearConfig], Updatable[LinearModel]):
         return LinearModel(manifest, config, labels, tfidf, tuple(trees))
 
     def uses_dev(self, config: LinearConfig) -> bool:
-        """Return False: nothing is chosen by dev documents."""
+        """Return False: this method does not use dev documents."""
         return False
 
     def update(

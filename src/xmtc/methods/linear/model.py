@@ -1,4 +1,4 @@
-"""LinearModel: ranks by sparse linear trees over TF-IDF, or over features it was trained on."""
+"""LinearModel: rank with sparse linear trees over TF-IDF, or over the features used in training."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NAME = "linear"
 
 
 class LinearClusterConfig(ClusterConfig):
-    """Clusters of 128 labels: labels meet more negatives than in smaller ones."""
+    """Settings of the clusters: 128 labels each, so that a label has more negatives than in smaller clusters."""
 
     size: Annotated[int, Tunable(16, 256, log=True)] = Field(
         128, ge=1, description=ClusterConfig.model_fields["size"].description
@@ -44,7 +44,7 @@ class LinearClusterConfig(ClusterConfig):
 
 
 class LinearSolverConfig(SolverConfig):
-    """A small bias drawn to −1 needs few passes; labels with few documents are fitted more closely."""
+    """Settings of the solver: a small bias regularized to −1 needs few passes; rare labels are fitted more closely."""
 
     C: Annotated[float, Tunable(0.25, 8.0, log=True)] = Field(
         0.85, gt=0, description="weight of the loss against the regulariser"
@@ -59,7 +59,7 @@ class LinearSolverConfig(SolverConfig):
 
 
 class LinearSearchConfig(SearchConfig):
-    """Few clusters of each tree, since three trees together miss little; clusters count for less than labels."""
+    """Settings of the search: few clusters per tree, since three trees miss little; clusters weigh less than labels."""
 
     beam: int = Field(5, ge=1, le=10_000_000, description="clusters kept at every level")
     above: float = Field(0.8, gt=0, le=1, description=SearchConfig.model_fields["above"].description)
@@ -80,10 +80,10 @@ class LinearConfig(Settings):
     solver: LinearSolverConfig = Field(default_factory=LinearSolverConfig)
     search: LinearSearchConfig = Field(default_factory=LinearSearchConfig)
     train: NamesConfig = Field(default_factory=NamesConfig)
-    propensity: Propensity = Field(default_factory=Propensity)  # of the data set, for PSP@k
+    propensity: Propensity = Field(default_factory=Propensity)  # of the dataset, for PSP@k
 
 
-# a setting that an older version did not store has the value of its time, not today's default of the method
+# values of settings that older versions did not store: the defaults of that time, not the current ones
 OLDER = {
     "cluster": ClusterConfig().model_dump(),
     "solver": SolverConfig().model_dump(),
@@ -92,7 +92,7 @@ OLDER = {
 
 
 class LinearDetails(UpdatableDetails):
-    """What a linear model stores beside settings and arrays."""
+    """Facts that a linear model stores next to its settings and arrays."""
 
     trees: list[TreeShape] = Field(min_length=1)
 
@@ -114,25 +114,26 @@ class LinearModel(DisplayedModel):
             X = self.tfidf.transform(pack_texts(documents))
         else:
             X = check_features(documents, self.trees[0].shape.n_features)
-        # as many of each tree whatever k is: a label outside a tree's list gets nothing from it, so width matters
+        # several trees: each ranks the same number of labels for any k, because a label outside a tree's list scores 0
+        # there
         width = k if len(self.trees) == 1 else max(k, self.config.search.width)
         found = [search(tree, X, self.config.search, width) for tree in self.trees]
         return replace((found[0] if len(found) == 1 else join_rankings(found, k)).padded(k), label_set=self.labels)
 
     def explain(self, text: str, label: str) -> Explanation:
-        """Say which words of a text pushed a label up or down, and how its path through the first tree scored."""
+        """Explain which words of a text raised or lowered a label's score, and score its path in the first tree."""
         from xmtc.methods.linear.explanation import explain
 
         return explain(self, text, label)
 
     def known_words(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return, for each text, how many of its distinct words the model knows, and how many it has."""
+        """Return two counts for each text: the distinct words that the model knows, and all distinct words."""
         if self.tfidf is None:
             raise ModelError("this model was trained on features, not texts: it knows no words")
         return self.tfidf.known_words(texts)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write the model folder, whole or not at all."""
+        """Write the model folder atomically."""
         with write_folder(folder, overwrite=overwrite) as out:
             out.labels(self.labels)
             if self.tfidf is not None:

@@ -1,4 +1,4 @@
-"""Labels found by their names in a text, whether or not a training document has them; docs/methods/match.md."""
+"""Find labels by their names in a text, even labels without training documents; see docs/methods/match.md."""
 
 from xmtc.methods.match.method import MatchMethod
 

@@ -1,7 +1,8 @@
 """The index: all names of a vocabulary in one trie, by the stems of their words.
 
-A label set enters; arrays leave that find every name in a text, and the labels that are called so. Two labels may
-share a name: both are found. Hundreds of thousands of names are built in seconds. Knows no documents and no scores.
+Input: a label set. Output: arrays that find every name in a text, and the labels with that name. If two labels share a
+name, both are found. Indexing hundreds of thousands of names takes seconds. This module knows no documents and no
+scores.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from xmtc.features.words import split_words
 from xmtc.methods.match.kernels import EMPTY, Names, Trie, build_trie
 from xmtc.methods.match.stems import Stems
 
-_LONGEST = 16  # words of a name; longer ones are cut
-_QUALIFIER = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")  # "bass (fish)" is found as "bass", too
-_INVERTED = re.compile(r"([^,]+),\s*([^,]+)")  # "aid, food" is found as "food aid", too
+_LONGEST = 16  # words per name; longer names are truncated
+_QUALIFIER = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")  # "bass (fish)" is also found as "bass"
+_INVERTED = re.compile(r"([^,]+),\s*([^,]+)")  # "aid, food" is also found as "food aid"
 
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """Names by stems: what finds them, and whose they are."""
+    """Names by stems: the arrays that find them, and the labels that they belong to."""
 
     stems: Stems
     trie: Trie
@@ -40,11 +41,11 @@ class Index:
 
     @classmethod
     def build(cls, labels: LabelSet, analyzer: str, retired: Collection[str] = ()) -> Index:
-        """Index the names and alternatives of all labels that have any, but for retired ones."""
+        """Index the names and alternatives of all labels that have any, except retired labels."""
         strings = [(entry, split_words(name)[:_LONGEST], own) for entry, name, own in _strings(labels, set(retired))]
         number_of, stem_of = dict[str, int](), _stem_all((words for _, words, _ in strings), analyzer)
         phrases: dict[tuple[int, ...], int] = {}
-        owners: list[dict[int, bool]] = []  # of each phrase: entry → whether it is the preferred name
+        owners: list[dict[int, bool]] = []  # per phrase: entry → whether it is the preferred name
         for entry, words, preferred in strings:
             if not words:
                 continue
@@ -79,7 +80,7 @@ class Index:
 
     @property
     def n_names(self) -> int:
-        """Different names, by their stems."""
+        """Return the number of different names, by their stems."""
         return len(self.names.offsets) - 1
 
     def named(self, n_entries: int) -> NDArray[np.bool_]:
@@ -89,7 +90,7 @@ class Index:
         return found
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all arrays, to store."""
+        """Return all arrays, for storage."""
         vocabulary = self.stems.vocabulary
         return {
             "stem_bytes": vocabulary.buffer,
@@ -100,7 +101,7 @@ class Index:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], analyzer: str, n_entries: int) -> Index:
-        """Rebuild an index from what `arrays` gave; raise unless all that kernels index by is in range."""
+        """Rebuild an index from the output of `arrays`; raise if a value that kernels use as index is out of range."""
         stems = Texts.restore(arrays, "stem_bytes", "stem_ends")
         parts = check_array(arrays, "names_stems", "int32", within=(0, len(stems) - 1))
         offsets = check_array(arrays, "names_offsets", "int64", rises_to=len(parts))
@@ -117,7 +118,7 @@ class Index:
             loose,
         )
         keys = check_array(arrays, "trie_keys", "uint64")
-        if len(keys) & (len(keys) - 1) or not (keys == EMPTY).any():  # else a search would not end
+        if len(keys) & (len(keys) - 1) or not (keys == EMPTY).any():  # otherwise a search would not end
             raise misfit(arrays, "trie_keys", "must have a power of two slots, some of them empty")
         ends = check_array(arrays, "trie_name_of", "int32", within=(-1, last))
         nodes = check_array(arrays, "trie_nodes", "int32", length=len(keys), within=(0, len(ends) - 1))
@@ -125,7 +126,7 @@ class Index:
 
 
 def _stem_all(names: Iterable[list[str]], spec: str) -> dict[str, str]:
-    """The stem of each word of all names: every word is stemmed once."""
+    """Return the stem of each word of all names; each word is stemmed once."""
     words = list(dict.fromkeys(word for name in names for word in name))
     return dict(zip(words, open_analyzer(spec).terms(words), strict=True))
 
@@ -135,7 +136,7 @@ def _names(*arrays: NDArray[Any]) -> Names:
 
 
 def _strings(labels: LabelSet, gone: set[str]) -> Iterator[tuple[int, str, bool]]:
-    """(entry, string, whether it is the preferred name) of all labels."""
+    """Yield (entry, string, whether it is the preferred name) of all labels."""
     for entry, (id, others) in enumerate(zip(labels.ids, labels.alternatives, strict=True)):
         if id in gone:
             continue
@@ -152,10 +153,10 @@ def _strings(labels: LabelSet, gone: set[str]) -> Iterator[tuple[int, str, bool]
 def _by_rarest(
     offsets: NDArray[np.int64], stems: NDArray[np.int32], n_stems: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Names of several words by the stem that fewest names have: a text without it cannot hold the name's words."""
+    """Group names of several words by their rarest stem: a text without it cannot contain all the name's words."""
     frequency = np.bincount(stems, minlength=n_stems)
     lengths = np.diff(offsets)
-    # the rarest stem of each name, of equals the first: sort by (name, frequency), stable
+    # the rarest stem of each name, the first of equals: stable sort by (name, frequency)
     owner = np.repeat(np.arange(len(lengths)), lengths)
     order = np.lexsort((np.arange(len(stems)), frequency[stems], owner))
     rarest = stems[order][offsets[:-1]]

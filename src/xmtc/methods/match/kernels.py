@@ -1,7 +1,7 @@
 """Compiled loops of match: stems of texts → names found → labels with features.
 
-Arrays of an index and the stems of documents enter; pairs of a document and a label leave, each with what the text
-says of the label. The kernels know no threads, no strings and no settings.
+Input: the arrays of an index and the stems of documents. Output: pairs of a document and a label, with features of the
+label in the text. The kernels know no threads, no strings and no settings.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ _PRIME = np.uint64(0x9E3779B97F4A7C15)
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 _HALF = np.uint64(32)
 
-# What a text says of a label that is found in it; the columns of `find_pairs`. Places are words, from 0.
+# Features of a label found in a text; the columns of `find_pairs`. Positions are word numbers, from 0.
 TEXT_FEATURES = (
-    "outside",  # times that a name is found outside a longer name
-    "nested",  # times that it is found inside a longer name, as "aid" in "food aid"
-    "first",  # the first place
-    "first_share",  # the same, as a share of the text
-    "last_share",  # the last place, as a share of the text
-    "spread",  # their distance, as a share of the text
-    "preferred",  # 1 if the preferred name is found, 0 if alternatives are
-    "strings",  # different names of the label that are found
-    "ambiguity",  # labels that share the name, of its names the one that fewest share
-    "words",  # of the longest name that is found
-    "weight",  # sum of the stems' inverse document frequencies, of its names the largest
-    "gap",  # words between those of the name; 0 where it is found as it is
-    "parents",  # of the label that are found
-    "siblings",  # labels with the same parent that are found
-    "children",  # of the label that are found
-    "length",  # log of the text's words
-    "found",  # labels found in the text
-    "of_most",  # times found, as a share of the label that is found most often
+    "outside",  # number of times a name is found outside a longer name
+    "nested",  # number of times it is found inside a longer name, as "aid" in "food aid"
+    "first",  # first position
+    "first_share",  # first position, as a share of the text
+    "last_share",  # last position, as a share of the text
+    "spread",  # distance from first to last, as a share of the text
+    "preferred",  # 1 if the preferred name is found, 0 if only alternatives are
+    "strings",  # number of different names of the label found
+    "ambiguity",  # number of labels that share the name; the smallest over its names
+    "words",  # number of words in the longest name found
+    "weight",  # sum of the stems' inverse document frequencies; the largest over its names
+    "gap",  # words between those of the name; 0 if it is found as it is
+    "parents",  # number of the label's parents found
+    "siblings",  # number of labels found with the same parent
+    "children",  # number of the label's children found
+    "length",  # log of the number of words in the text
+    "found",  # number of labels found in the text
+    "of_most",  # times found, divided by that of the label found most often
 )
 (
     OUTSIDE, NESTED, FIRST, FIRST_SHARE, LAST_SHARE, SPREAD, PREFERRED, STRINGS, AMBIGUITY, WORDS, WEIGHT, GAP,
@@ -45,15 +45,15 @@ N_TEXT = len(TEXT_FEATURES)
 
 
 class Trie(NamedTuple):
-    """Names by their stems: node 0 is the root, and a table leads from a node and a stem to the next node."""
+    """Names by their stems: node 0 is the root; a hash table maps a node and a stem to the next node."""
 
-    keys: NDArray[np.uint64]  # (slots,): node · 2³² + stem, probed one after another; all ones where a slot is empty
-    nodes: NDArray[np.int32]  # (slots,): where the key leads
-    name_of: NDArray[np.int32]  # (nodes,): the name that ends there, −1 if none does
+    keys: NDArray[np.uint64]  # (slots,): node · 2³² + stem, linear probing; all ones if a slot is empty
+    nodes: NDArray[np.int32]  # (slots,): the next node of the key
+    name_of: NDArray[np.int32]  # (nodes,): the name that ends there, −1 if none
 
 
 class Names(NamedTuple):
-    """Names and whose they are; the stems of name p are stems[offsets[p]:offsets[p + 1]], its owners likewise."""
+    """Names and their owners; the stems of name p are stems[offsets[p]:offsets[p + 1]], its owners likewise."""
 
     offsets: NDArray[np.int64]
     stems: NDArray[np.int32]
@@ -66,7 +66,7 @@ class Names(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def build_trie(offsets: NDArray[np.int64], stems: NDArray[np.int32]) -> Trie:
-    """Build the trie of names that all differ."""
+    """Build a trie of distinct names."""
     n_slots = 16
     while n_slots < 2 * len(stems):
         n_slots *= 2
@@ -92,7 +92,7 @@ def build_trie(offsets: NDArray[np.int64], stems: NDArray[np.int32]) -> Trie:
 def find_names(
     stems: NDArray[np.int32], trie: Trie
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_]]:
-    """Return where names are found in one text: first word, word after the last, name, whether inside a longer one."""
+    """Return the names found in one text: first word, word after the last, name, whether inside a longer name."""
     room = max(16, len(stems))
     starts, stops, found = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int32)
     nested = np.empty(room, np.bool_)
@@ -124,15 +124,15 @@ def find_names(
 def find_loose(
     stems: NDArray[np.int32], names: Names, exact: NDArray[np.int32], limit: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Return names whose words stand near each other in a text, in any order: first word, words between, name.
+    """Return names whose words are near each other in a text, in any order: first word, words between, name.
 
-    exact: names that are found as they are, which are left out. limit: words between, at most.
+    exact: names found as they are, which are excluded. limit: maximum number of words between.
     """
     room = 16
     starts, gaps, found = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int32)
     n = 0
     is_exact = set(exact)
-    order = np.argsort(stems, kind="mergesort")  # words by stem, then by place
+    order = np.argsort(stems, kind="mergesort")  # words by stem, then by position
     ordered = stems[order]
     first = np.searchsorted(ordered, 0)
     while first < len(ordered):
@@ -181,13 +181,13 @@ def find_pairs(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
     """Return (documents, entries, features) of all labels whose names are found in some documents.
 
-    stems, ends: words of the documents, as `Stems` gives them. weights: of each stem. limit: of `find_loose`; below 0
-    no name is found loosely. Pairs stand by document, then by entry.
+    stems, ends: words of the documents, as in `Stems`. weights: of each stem. limit: of `find_loose`; below 0, it is
+    not used. Pairs are sorted by document, then by entry.
     """
     n_entries = len(parent_offsets) - 1
-    slot_of = np.zeros(n_entries, np.int64)  # place of an entry among the pairs, if `seen` is the document
+    slot_of = np.zeros(n_entries, np.int64)  # position of an entry among the pairs, if `seen` is the document
     seen = np.full(n_entries, -1, np.int64)
-    under = np.zeros(n_entries, np.int32)  # found labels below a parent, if `counted` is the document
+    under = np.zeros(n_entries, np.int32)  # number of found labels below a parent, if `counted` is the document
     counted = np.full(n_entries, -1, np.int64)
     room, n = 1024, 0
     rows, entries = np.empty(room, np.int64), np.empty(room, np.int32)
@@ -200,7 +200,7 @@ def find_pairs(
         loose_starts, gaps, loosely = (starts[:0], starts[:0], starts[:0])
         if limit >= 0:
             loose_starts, gaps, loosely = find_loose(words, names, found, limit)
-        previous = set(found[:0])  # names met before in this document
+        previous = set(found[:0])  # names already found in this document
         for i in range(len(found) + len(loosely)):
             exact = i < len(found)
             name = found[i] if exact else loosely[i - len(found)]
@@ -266,7 +266,7 @@ def find_pairs(
 
 @njit(cache=True, nogil=True)
 def _nearest(ordered: NDArray[np.int32], order: NDArray[np.int64], stem: int, place: int) -> int:
-    """The place of a stem that is nearest to a place; −1 if the text does not have it."""
+    """Return the position of a stem that is nearest to a given position; −1 if the text does not contain it."""
     first = np.searchsorted(ordered, stem)
     if first == len(ordered) or ordered[first] != stem:
         return -1
@@ -286,7 +286,7 @@ def _key(node: int, stem: int) -> np.uint64:
 
 @njit(cache=True, nogil=True)
 def _find_slot(keys: NDArray[np.uint64], key: np.uint64) -> int:
-    """The slot that holds a key, or the empty one where it would stand."""
+    """Return the slot that holds a key, or the empty slot for it."""
     mask = np.uint64(len(keys) - 1)
     mixed = key * _PRIME
     at = (mixed ^ (mixed >> _HALF)) & mask
@@ -297,7 +297,7 @@ def _find_slot(keys: NDArray[np.uint64], key: np.uint64) -> int:
 
 @njit(cache=True, nogil=True)
 def _longer(array: NDArray[np.int32]) -> NDArray[np.int32]:
-    """A copy with twice the room."""
+    """Return a copy with twice the capacity."""
     return np.concatenate((array, np.empty(len(array), np.int32)))
 
 
@@ -305,7 +305,7 @@ def _longer(array: NDArray[np.int32]) -> NDArray[np.int32]:
 def _more(
     rows: NDArray[np.int64], entries: NDArray[np.int32], features: NDArray[np.float32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Copies with twice the room."""
+    """Return copies with twice the capacity."""
     return (
         np.concatenate((rows, np.empty(len(rows), np.int64))),
         np.concatenate((entries, np.empty(len(entries), np.int32))),

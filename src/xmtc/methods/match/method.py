@@ -1,4 +1,4 @@
-"""Match: labels by their names in a text, ranked by what documents show of such matches. docs/methods/match.md."""
+"""Match: find labels by their names in a text, and rank them by learned features; see docs/methods/match.md."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from xmtc.methods.match.ranker import FOLDS, Pairs, Usage, teach
 from xmtc.methods.match.semantic import LabelVectors
 from xmtc.methods.match.stems import Read, choose_analyzer
 
-_AT_ONCE = 8  # parts of the documents that are matched between two steps of progress
+_AT_ONCE = 8  # parts of the documents matched between two progress steps
 
 
 class MatchMethod(Method[MatchConfig], Updatable[MatchModel], TakesLabels[MatchModel]):
@@ -45,11 +45,11 @@ class MatchMethod(Method[MatchConfig], Updatable[MatchModel], TakesLabels[MatchM
         progress: Progress = SILENT,
         partial: Path | None = None,
     ) -> MatchModel:
-        """Index the names of all labels, and learn from documents how far names that are found are right."""
+        """Index the names of all labels, and learn from documents how reliable matches are."""
         if corpus.texts is None:
             raise DataError("match finds names in texts, and this corpus has only features; use linear or knn")
         if len(corpus):
-            corpus.labelled_rows()  # raises where documents have no labels, for then they say nothing
+            corpus.labelled_rows()  # raises if no document has labels: there would be nothing to learn
         labels = corpus.labels
         analyzer = choose_analyzer(config.names.analyzer, progress)
         progress.stage("indexing names")
@@ -96,11 +96,11 @@ class MatchMethod(Method[MatchConfig], Updatable[MatchModel], TakesLabels[MatchM
         return MatchModel(manifest, config, labels, index, weights, usage, text, vectors)
 
     def load(self, reader: FolderReader) -> MatchModel:
-        """Rebuild a model from its folder."""
+        """Load a model from its folder."""
         return MatchModel.load(reader)
 
     def uses_dev(self, config: MatchConfig) -> bool:
-        """Return False: nothing is chosen by dev documents."""
+        """Return False: this method does not use dev documents."""
         return False
 
     def update(
@@ -113,34 +113,34 @@ class MatchMethod(Method[MatchConfig], Updatable[MatchModel], TakesLabels[MatchM
         budget: float = 0.05,
         progress: Progress = SILENT,
     ) -> MatchModel:
-        """Return a model that counts more documents of labels, knows new labels and not those to retire.
+        """Return a model with updated document counts and new labels, and without the labels to retire.
 
-        The ranker stays as it was trained, so that `budget` does not matter.
+        The ranker stays as trained, so `budget` has no effect.
         """
         from xmtc.methods.match.update import update_model
 
         return update_model(model, corpus, base, retire, progress)
 
     def add_labels(self, model: MatchModel, concepts: Sequence[Concept], *, progress: Progress = SILENT) -> MatchModel:
-        """Return a model that finds these concepts, too; see `xmtc.update`."""
+        """Return a model that also finds these concepts; see `xmtc.update`."""
         from xmtc.methods.match.update import add_labels
 
         return add_labels(model, concepts, progress)
 
 
 def _draw(corpus: Corpus, limit: int, seed: int) -> NDArray[np.int64]:
-    """Rows of labelled documents, at most `limit`, by a seed."""
+    """Return up to `limit` rows of labelled documents, drawn with a seed."""
     rows = corpus.labelled_rows()
     return np.sort(np.random.default_rng(seed).permutation(rows)[:limit])
 
 
 def _units(documents: Corpus) -> int:
-    """What folds can be made of: documents, or groups of them."""
+    """Return the number of units that folds are made of: documents, or groups of them."""
     return len(documents) if documents.groups is None else len(set(documents.groups.tolist()))
 
 
 def _read(index: Index, documents: Corpus, progress: Progress) -> list[tuple[Texts, Read]]:
-    """Texts in parts, with their stems."""
+    """Return texts in parts, with their stems."""
     progress.stage("reading texts")
     texts, parts = Texts.pack(documents.texts or ()), []
     for start, stop in blocks(len(texts), PART):
@@ -151,7 +151,7 @@ def _read(index: Index, documents: Corpus, progress: Progress) -> list[tuple[Tex
 
 
 def _weigh(index: Index, read: Iterable[Read] | None) -> NDArray[np.float32]:
-    """The inverse document frequency of each stem, ln((1 + n) / (1 + df)), over texts; None: over names instead."""
+    """Return the inverse document frequency of each stem, ln((1 + n) / (1 + df)), over texts, or over names if None."""
     names, n_stems, n = index.names, len(index.stems), 0
     frequency = np.zeros(n_stems, dtype=np.int64)
     for stems, ends in [(names.stems, names.offsets)] if read is None else read:
@@ -163,7 +163,7 @@ def _weigh(index: Index, read: Iterable[Read] | None) -> NDArray[np.float32]:
 
 
 def _find(model: MatchModel, read: list[tuple[Texts, Read]], progress: Progress) -> Pairs:
-    """All pairs of documents and labels that are found in them."""
+    """Return all pairs of a document and a label found in it."""
     progress.stage("matching names")
     found, done = list[Pairs](), 0
     for start, stop in blocks(len(read), _AT_ONCE):

@@ -1,6 +1,6 @@
-"""MatchModel: finds labels by their names in a text and ranks what it finds.
+"""MatchModel: find labels by their names in a text and rank them.
 
-Labels whose names are not found follow with score 0, most frequent first, where more labels are asked for.
+If fewer than k labels are found, the others follow with score 0, most frequent first.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from xmtc.methods.match.stems import Read
 from xmtc.neural.encoder_config import EncoderConfig
 
 NAME = "match"
-PART = 256  # documents of a task
+PART = 256  # documents per task
 _TREES = "trees.txt"
 
 
 class NameConfig(Settings):
-    """How names are found."""
+    """Settings of how names are found."""
 
     analyzer: str = Field(
         "stem:en", description="what words of names and texts are compared by: words, stem:<language>, lemma:<language>"
@@ -55,7 +55,7 @@ class NameConfig(Settings):
 
 
 class LearnConfig(Settings):
-    """What the ranker learns from."""
+    """Settings of the ranker's training."""
 
     documents: int = Field(20_000, ge=0, description="training documents that are learnt from, at most")
     least: int = Field(50, ge=2, description="labelled documents that the ranker needs; with fewer, a fixed rule ranks")
@@ -68,15 +68,15 @@ class MatchConfig(Settings):
     semantic: SemanticConfig = Field(default_factory=SemanticConfig)
     encoder: EncoderConfig = Field(default_factory=EncoderConfig)
     learn: LearnConfig = Field(default_factory=LearnConfig)
-    # fewer trees than an ensemble's: a text has many more candidates here
+    # fewer trees than in an ensemble: a text has many more candidates here
     booster: BoosterConfig = Field(default_factory=lambda: BoosterConfig(trees=100, rate=0.1))
-    propensity: Propensity = Field(default_factory=Propensity)  # of the data set, for PSP@k
+    propensity: Propensity = Field(default_factory=Propensity)  # of the dataset, for PSP@k
 
 
 class MatchDetails(UpdatableDetails):
-    """What a match model stores beside settings and arrays."""
+    """Facts that a match model stores next to its settings and arrays."""
 
-    analyzer: str  # that names are matched by; plain words where there was no stemmer
+    analyzer: str  # used to match names; plain words if there was no stemmer
     n_counted: int = 0  # training documents in which names were counted
 
 
@@ -90,11 +90,11 @@ class MatchModel(DisplayedModel):
     index: Index
     weights: NDArray[np.float32]  # of each stem: its inverse document frequency
     usage: Usage
-    text: str | None  # of the trees, as LightGBM wrote it; None: a fixed rule ranks
+    text: str | None  # the trees, in LightGBM's text format; None: a fixed rule ranks
     vectors: LabelVectors | None
 
     def rank(self, documents: Documents, k: int = 5) -> Ranking:
-        """Return the k best labels of each text; concepts that no training document has among them."""
+        """Return the k best labels of each text, including concepts without training documents."""
         check_k(k)
         texts = pack_texts(documents)
         parts = [texts[start:stop] for start, stop in blocks(len(texts), PART)]
@@ -104,7 +104,7 @@ class MatchModel(DisplayedModel):
         return replace(Ranking.stack(ranked or [empty]), label_set=self.labels)
 
     def find(self, parts: list[Texts], read: list[Read]) -> list[Pairs]:
-        """Return all labels found in texts, part by part, with what the texts say of them; read: their stems."""
+        """Return all labels found in texts, part by part, with their features; read: the stems of the texts."""
         offsets, parents = self._parents
         limit = self.config.names.gap
 
@@ -123,19 +123,19 @@ class MatchModel(DisplayedModel):
 
     @cached_property
     def ranked_concepts(self) -> NDArray[np.int64]:
-        """Concepts that have a name and are not retired."""
+        """Return concepts that have a name and are not retired."""
         named = self.index.named(len(self.labels))
         named[: self.labels.n_labels] = False
         return np.flatnonzero(named)
 
     def forget(self, ids: Collection[str]) -> MatchModel:
-        """Return a copy that ranks these labels as if no training document had them."""
+        """Return a copy that ranks these labels as if they had no training documents."""
         counts = self.labels.counts.copy()
         counts[[self.labels.position[label] for label in ids if label in self.labels.position]] = 0
         return replace(self, labels=self.labels.with_counts(counts))
 
     def explain(self, text: str, label: str) -> Explanation:
-        """Say where the names of a label (id or name) are found in a text."""
+        """Explain where the names of a label (id or name) occur in a text."""
         entry = self.labels.find(label)
         if entry >= self.labels.n_labels and entry not in self.ranked_concepts:
             raise DataError(f"label {label!r} has no training document and no name to be found by: no text gets it")
@@ -149,7 +149,7 @@ class MatchModel(DisplayedModel):
         return Explanation(label=self.labels.ids[entry], score=value, spans=spans, method=NAME, text=text)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write the model folder, whole or not at all."""
+        """Write the model folder atomically."""
         with write_folder(folder, overwrite=overwrite) as out:
             out.labels(self.labels)
             out.arrays("index", self.index.arrays())
@@ -162,7 +162,7 @@ class MatchModel(DisplayedModel):
 
     @classmethod
     def load(cls, reader: FolderReader) -> MatchModel:
-        """Rebuild a model from its folder; the index stays on disk, mapped into memory."""
+        """Load a model from its folder; the index is memory-mapped."""
         manifest, config, labels = reader.open(MatchConfig, MatchDetails)
         usage = reader.arrays("usage")
         index = Index.from_arrays(reader.arrays("index"), manifest.details.analyzer, len(labels))
@@ -173,12 +173,12 @@ class MatchModel(DisplayedModel):
         )
         counted = Usage(found, right, manifest.details.n_counted)
         model = cls(manifest, config, labels, index, weights, counted, reader.text(_TREES), vectors)
-        _ = model.trees  # a text that is not LightGBM's is refused now
+        _ = model.trees  # raise now if the text is not in LightGBM's format
         return model
 
     @cached_property
     def trees(self) -> Trees | None:
-        """The trees, checked; None for a model that ranks by the rule."""
+        """Return the trees, validated; None for a model that ranks by the rule."""
         return None if self.text is None else Trees.parse(self.text, FEATURES)
 
     @cached_property
@@ -187,7 +187,7 @@ class MatchModel(DisplayedModel):
 
     @cached_property
     def _frequent(self) -> NDArray[np.int32]:
-        """Labels with training documents that are not retired, the most frequent first."""
+        """Return the labels with training documents that are not retired, most frequent first."""
         counts = self.labels.counts[: self.labels.n_labels]
         order = np.lexsort((np.arange(len(counts)), -counts))
         return order[counts[order] > 0].astype(np.int32)
@@ -201,13 +201,13 @@ class MatchModel(DisplayedModel):
         for row in np.flatnonzero((ranking.labels < 0).any(axis=1)).tolist():
             listed = ranking.labels[row][ranking.labels[row] >= 0]
             others = self._frequent[:k]
-            others = np.sort(others[~np.isin(others, listed)][: k - len(listed)])  # ties are ordered by label
+            others = np.sort(others[~np.isin(others, listed)][: k - len(listed)])  # ties are sorted by label
             ranking.labels[row, len(listed) : len(listed) + len(others)] = others
             ranking.scores[row, len(listed) : len(listed) + len(others)] = 0
         return ranking
 
     def _add_nearest(self, texts: Texts, pairs: Pairs) -> Pairs:
-        """The same pairs and those of the labels nearest by meaning, with similarities."""
+        """Return the pairs, plus pairs of the labels nearest by meaning, with similarities."""
         assert self.vectors is not None
         rows, entries, similarities = self.vectors.search(texts, pairs.rows, pairs.entries)
         features = np.zeros((len(rows), len(FEATURES)), dtype=np.float32)
@@ -221,7 +221,7 @@ class MatchModel(DisplayedModel):
         return Pairs(rows, entries, features)
 
     def _places(self, text: str, entry: int) -> list[tuple[int, int]]:
-        """Where names of a label stand in a text, in characters, without overlaps: found whole, else loosely."""
+        """Return where names of a label occur in a text, in characters, without overlaps: exact, else loose."""
         stems, _ = self.index.stems([text])
         names = self.index.names
         starts, stops, found, _ = find_names(stems, self.index.trie)
@@ -245,6 +245,6 @@ class MatchModel(DisplayedModel):
 
 
 def flat_parents(labels: LabelSet) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the parents of all entries, one after another, and where each entry's begin."""
+    """Return the parents of all entries in one array, and the start of each entry's parents."""
     offsets = np.concatenate([[0], np.cumsum([len(above) for above in labels.parents])]).astype(np.int64)
     return offsets, np.array([parent for above in labels.parents for parent in above], dtype=np.int32)

@@ -1,8 +1,8 @@
-"""The ranker of match: how likely a label is right, from what the text says of it and how it was used so far.
+"""The ranker of match: predict how likely a label is correct, from its matches in the text and its past use.
 
-Pairs of a document and a label with their features enter, scores leave: by boosted trees that learnt from labelled
-documents, or by a fixed rule where there are too few. No feature names the label, so that what is learnt from some
-labels holds for those that no document has. docs/methods/match.md describes the features.
+Input: pairs of a document and a label, with features. Output: scores, by boosted trees trained on labelled documents,
+or by a fixed rule if there are too few. No feature identifies the label, so what the trees learn also applies to labels
+without documents. docs/methods/match.md describes the features.
 """
 
 from __future__ import annotations
@@ -27,42 +27,42 @@ from xmtc.methods.match.kernels import (
     WORDS,
 )
 
-# what is known of a label whatever the text, and how near it is to the text by meaning
+# features of a label that do not depend on the text, and its semantic similarity to the text
 LABEL_FEATURES = (
-    "log_count",  # log of 1 + training documents of the label: 0 for new ones
-    "found_in",  # log of the share of training documents that its names are found in; NaN if that is not known
-    "right_rate",  # share of those that have the label; NaN for labels without training documents
+    "log_count",  # log of 1 + training documents of the label: 0 for new labels
+    "found_in",  # log of the share of training documents that contain its names; NaN if unknown
+    "right_rate",  # share of those documents that have the label; NaN for labels without training documents
     "similarity",  # of its text to the nearest part of the document; NaN without an encoder
-    "similarity_place",  # how many labels of the document are nearer
+    "similarity_place",  # number of the document's labels that are nearer
 )
 FEATURES = [*TEXT_FEATURES, *LABEL_FEATURES]
 LOG_COUNT, FOUND_IN, RIGHT_RATE, SIMILARITY, SIMILARITY_PLACE = range(N_TEXT, len(FEATURES))
 
-FOLDS = 6  # parts of the documents; what a part learns from is counted in the others
-_HIDING = 3  # parts of the labels, each hidden from a third of the documents
-_SMOOTHING = 4.0  # documents without the label that every label is taken to be found in
-_UNKNOWN = -1  # count of a label that was not there when documents were counted
+FOLDS = 6  # parts of the documents; each part learns from counts over the others
+_HIDING = 3  # parts of the labels; each part is hidden from a third of the documents
+_SMOOTHING = 4.0  # pseudo-count: documents that contain a name but do not have the label
+_UNKNOWN = -1  # count of a label that did not exist when documents were counted
 
 
 class Pairs(NamedTuple):
-    """Pairs of a document and a label, in order of both."""
+    """Pairs of a document and a label, sorted by both."""
 
     rows: NDArray[np.int64]
     entries: NDArray[np.int32]
-    features: NDArray[np.float32]  # (pairs × FEATURES); those of labels are filled in by `describe`
+    features: NDArray[np.float32]  # (pairs × FEATURES); `describe` fills in those of labels
 
 
 @dataclass(frozen=True, eq=False)
 class Usage:
-    """How often labels were found in training documents, and how often they were right then."""
+    """How often labels were found in training documents, and how often they were then correct."""
 
-    found: NDArray[np.int64]  # (entries,), −1 where it is not known
+    found: NDArray[np.int64]  # (entries,), −1 if unknown
     right: NDArray[np.int64]  # (entries,)
     n_documents: int
 
     @classmethod
     def count(cls, pairs: Pairs, right: NDArray[np.bool_], n_entries: int, n_documents: int) -> Usage:
-        """Count over documents."""
+        """Count matches over documents."""
         return cls(
             np.bincount(pairs.entries, minlength=n_entries).astype(np.int64),
             np.bincount(pairs.entries[right], minlength=n_entries).astype(np.int64),
@@ -71,22 +71,22 @@ class Usage:
 
     @classmethod
     def unknown(cls, n_entries: int) -> Usage:
-        """Return the usage of labels where no document was counted."""
+        """Return the usage of labels when no documents were counted."""
         return cls(np.full(n_entries, _UNKNOWN, dtype=np.int64), np.zeros(n_entries, dtype=np.int64), 0)
 
     def less(self, other: Usage) -> Usage:
-        """Return what is left without the documents of another count."""
+        """Return the usage without the documents of another count."""
         return Usage(self.found - other.found, self.right - other.right, self.n_documents - other.n_documents)
 
     def take(self, places: NDArray[np.int64]) -> Usage:
-        """Return the usage of other entries, by their places among these; −1 for those that were not there."""
+        """Return the usage of other entries, by their positions among these; −1 for new entries."""
         known = places >= 0
         found, right = (np.where(known, array[places], low) for array, low in ((self.found, _UNKNOWN), (self.right, 0)))
         return Usage(found, right, self.n_documents)
 
 
 def describe(pairs: Pairs, counts: NDArray[np.integer], usage: Usage) -> None:
-    """Fill in what is known of each pair's label, by its training documents and its usage."""
+    """Fill in the features of each pair's label, from its training documents and its usage."""
     features, entries = pairs.features, pairs.entries
     found, right = usage.found[entries].astype(np.float64), usage.right[entries]
     seen = counts[entries] > 0
@@ -106,13 +106,13 @@ def teach(
     config: BoosterConfig,
     seed: int,
 ) -> str:
-    """Learn which pairs are right; return LightGBM's text.
+    """Train trees to predict which pairs are correct; return LightGBM's text.
 
     fold_of: the fold of each document. true_counts: (FOLDS × entries) documents of each label by fold. counts: all
-    training documents of each label. A pair sees counts and usage without its own fold: at ranking time, too, the
-    document is not among those that were counted. And a third of the labels are hidden from each document: they have no
-    count, as labels that no document has; from half of the documents, not even how often they are found is known, as
-    of labels that come with an update. So the trees learn how far to trust the text alone.
+    training documents of each label. The counts and usage of a pair exclude its own fold, because a document to rank is
+    not among the counted ones either. A third of the labels are hidden from each document: their count is 0, like that
+    of labels without documents. For half of the documents, the usage of hidden labels is also unknown, like that of
+    labels added by an update. So the trees learn how far to trust the text alone.
     """
     n_entries = len(counts)
     part_of = np.random.default_rng(seed).permutation(n_entries) % _HIDING
@@ -134,15 +134,15 @@ def teach(
 
 
 def score(pairs: Pairs, trees: Trees | None) -> NDArray[np.float64]:
-    """Return how likely each pair is right, from 0 to 1; without trees by the rule."""
+    """Return how likely each pair is correct, from 0 to 1; without trees, use the rule."""
     return by_rule(pairs.features) if trees is None else np.asarray(expit(trees.score(pairs.features)))
 
 
 def by_rule(features: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return scores from 0 to 1 by a fixed rule, for labels of which nothing was learnt.
+    """Return scores from 0 to 1 by a fixed rule, for labels that the trees cannot score.
 
-    A name that is found often, early, whole and outside longer names counts more, as do long and preferred names; a
-    name that several labels share counts as much less. Nearness by meaning alone counts least.
+    A name counts more if it is found often, early, whole and outside longer names, and if it is long or preferred. A
+    name that several labels share counts proportionally less. Semantic similarity alone counts least.
     """
     times = features[:, OUTSIDE] + 0.25 * features[:, NESTED]
     lexical = np.log1p(times) + 0.3 * ((times == 0) & (features[:, WORDS] > 0)) / (1 + features[:, GAP])

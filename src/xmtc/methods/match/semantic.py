@@ -1,7 +1,7 @@
-"""Labels by meaning: those whose texts are nearest to a document's by a frozen encoder.
+"""Find labels by meaning: those whose texts are nearest to a document's, by a frozen encoder.
 
-Label texts become vectors once, which stay on disk, mapped into memory. A document is read in windows of words, and a
-label is as near as the nearest window. Imports torch only where an encoder is used.
+Vectors of label texts are computed once, stored on disk and memory-mapped. A document is read in windows of words; the
+similarity of a label is that of the nearest window. torch is imported only if an encoder is used.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PREFIX = "label_vectors"
 
 
 class SemanticConfig(Settings):
-    """Whether labels are candidates by meaning, too."""
+    """Settings of candidates by meaning."""
 
     nearest: int = Field(
         0,
@@ -45,11 +45,11 @@ class SemanticConfig(Settings):
 
 @dataclass(frozen=True, eq=False)
 class LabelVectors:
-    """Vectors of labels, and what makes vectors of texts."""
+    """Vectors of labels, and the encoder that makes vectors of texts."""
 
     encoder: FrozenEncoder
     store: NeighbourStore
-    entries: NDArray[np.int32]  # whose the vectors are, ascending
+    entries: NDArray[np.int32]  # label of each vector, ascending
     config: SemanticConfig
 
     @classmethod
@@ -79,7 +79,7 @@ class LabelVectors:
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
         """Return the nearest labels of texts, and those of the given pairs, as (texts, entries, similarities).
 
-        rows, entries: pairs of a text and an entry, in order of both, as are the pairs that leave.
+        rows, entries: pairs of a text and an entry. Pairs are sorted by both, in the input and in the result.
         """
         windows, owner = _split(texts, self.config)
         queries = self.encoder(windows)
@@ -106,14 +106,14 @@ class LabelVectors:
         return found_rows, found.astype(np.int32), similarities
 
     def save(self, out: FolderWriter) -> None:
-        """Write vectors and encoder."""
+        """Write the vectors and the encoder."""
         out.arrays(_PREFIX, {"entries": self.entries})
         out.arrays(f"{_PREFIX}_store", self.store.arrays())
         self.encoder.save(out, "texts")
 
     @classmethod
     def load(cls, reader: FolderReader, config: SemanticConfig, encoder: EncoderConfig, n_entries: int) -> LabelVectors:
-        """Rebuild what `save` wrote; the vectors stay on disk. n_entries: labels and concepts of the model."""
+        """Load what `save` wrote; the vectors are memory-mapped. n_entries: labels and concepts of the model."""
         from xmtc.neural.embed import FrozenEncoder
 
         read = FrozenEncoder.restore(reader, "texts", encoder)
@@ -127,7 +127,7 @@ class LabelVectors:
 
 
 def _split(texts: Texts, config: SemanticConfig) -> tuple[Texts, NDArray[np.int64]]:
-    """The windows of all texts, and the text of each; a text without words is one empty window."""
+    """Return the windows of all texts, and the text of each; a text without words is one empty window."""
     windows, owner = list[str](), list[int]()
     for row, text in enumerate(texts):
         words = text.split()

@@ -1,7 +1,7 @@
-"""Stems: texts → numbers of word stems.
+"""Stems: turn texts into numbers of word stems.
 
-Words are those of `xmtc.features.words`, lower-cased; an analyzer cuts their endings, so that "imports" and "importing"
-match "import". Knows no labels.
+Words are those of `xmtc.features.words`, in lower case. An analyzer removes their endings, so that "imports" and
+"importing" match "import". This module knows no labels.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from xmtc.core.texts import Texts
 from xmtc.features.analysis import analyzer, check_spec
 from xmtc.features.words import split_words
 
-WORDS = "words"  # the analyzer that leaves words as they are
-UNKNOWN = -1  # the number of a stem that no name has
-_REMEMBERED = 1 << 20  # words whose stems are kept in memory
+WORDS = "words"  # the analyzer that keeps words unchanged
+UNKNOWN = -1  # the number of a stem that occurs in no name
+_REMEMBERED = 1 << 20  # number of words whose stems are cached in memory
 _PACKAGES = {"stem": ("Stemmer", "PyStemmer"), "lemma": ("simplemma", "simplemma")}  # module, and package
 _INSTALL = "pip install 'xmtc[languages]'"
 
 
-Read: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int64]]"  # stems of texts, and where each text's begin
+Read: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int64]]"  # stems of texts, and the start of each text
 
 
 def choose_analyzer(spec: str, progress: Progress) -> str:
-    """Return the analyzer to match by: the one asked for, or plain words where its package is not installed."""
+    """Return the analyzer to use: the requested one, or plain words if its package is not installed."""
     spec = check_spec(spec)
     kind = spec.partition(":")[0]
     if kind == "chars":
@@ -46,7 +46,7 @@ def choose_analyzer(spec: str, progress: Progress) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Stems:
-    """The stems that names are made of, numbered; stem i is `vocabulary[i]`."""
+    """The numbered stems of all names; stem i is `vocabulary[i]`."""
 
     vocabulary: Texts
     analyzer: str
@@ -55,7 +55,7 @@ class Stems:
         return len(self.vocabulary)
 
     def __call__(self, texts: Iterable[str]) -> Read:
-        """Return the stems of all words, text after text, and where each text's begin: (words,) and (texts + 1,)."""
+        """Return the stems of all words, text after text, and the start of each text: (words,) and (texts + 1,)."""
         numbers, ends = list[int](), [0]
         for text in texts:
             numbers += self._number(split_words(text))
@@ -74,7 +74,7 @@ class Stems:
                 word: number_of.get(stem, UNKNOWN) for word, stem in zip(distinct, self._stem(distinct), strict=True)
             }
             known.update(own)
-            return [own[word] for word in words]  # another thread may clear what is known
+            return [own[word] for word in words]  # another thread may clear the cache
 
     @cached_property
     def _stem(self) -> Callable[[Sequence[str]], list[str]]:
@@ -86,5 +86,5 @@ class Stems:
 
     @cached_property
     def _remembered(self) -> dict[str, int]:
-        """Word → number of its stem; filled as words are met."""
+        """Return the cache: word → number of its stem."""
         return {}

@@ -19,7 +19,7 @@ from xmtc.methods.match.model import MatchModel
 def update_model(
     model: MatchModel, corpus: Corpus | None, base: Corpus | None, retire: Iterable[str], progress: Progress
 ) -> MatchModel:
-    """Return a model with other counts of documents and other labels; see `xmtc.update`."""
+    """Return a model with updated document counts and labels; see `xmtc.update`."""
     progress.stage("comparing labels")
     concepts = set(model.ranked_concepts.tolist())
     revision = revise(model.labels, model.manifest, corpus, base, retire, concepts=concepts, only_news=False)
@@ -42,7 +42,7 @@ def update_model(
 
 
 def add_labels(model: MatchModel, concepts: Sequence[Concept], progress: Progress) -> MatchModel:
-    """Return a model that finds these concepts, too."""
+    """Return a model that also finds these concepts."""
     progress.stage("indexing names")
     labels = model.labels.described(concepts)
     before = model.manifest.details
@@ -57,11 +57,11 @@ def add_labels(model: MatchModel, concepts: Sequence[Concept], progress: Progres
 
 
 def _reindex(model: MatchModel, labels: LabelSet) -> MatchModel:
-    """The model over other labels; words weigh, and labels were used, as before."""
+    """Return the model over other labels; weights of words and usage of labels are kept."""
     old = model.index.stems.vocabulary
     index = Index.build(labels, model.manifest.details.analyzer, model.manifest.details.retired)
     weight_of = dict(zip(old, model.weights.tolist(), strict=True))
-    rarest = float(model.weights.max(initial=0))  # of stems that no name had, and so were not counted
+    rarest = float(model.weights.max(initial=0))  # for stems that were in no name, and so were not counted
     weights = np.array([weight_of.get(stem, rarest) for stem in index.stems.vocabulary], dtype=np.float32)
     position = model.labels.position
     usage = model.usage.take(np.array([position.get(label, -1) for label in labels.ids], dtype=np.int64))

@@ -1,4 +1,4 @@
-"""ME-XML; docs/methods/mexml.md describes it."""
+"""ME-XML; see docs/methods/mexml.md."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METHOD", "load_frozen"]
 
-# an exported model is loaded where torch is not installed
+# exported models load without torch
 __getattr__, __dir__ = lazy_names(
     __name__, {"METHOD": "xmtc.methods.mexml.method", "load_frozen": "xmtc.methods.mexml.frozen"}
 )

@@ -1,7 +1,7 @@
-"""Experts: which layers they read, the one that reads documents, what they are shown, and what they cost (ME-XML).
+"""Experts of ME-XML: which layers they read, the document expert, the shortlist of labels, losses and cost.
 
-Names such as A-1, D-12 or D-last enter with an encoder's depth, layers leave, and what their experts will take; logits
-of several experts enter, losses leave, one a document. The expert that attends to words is in label_attention.py.
+Input: names such as A-1, D-12 or D-last with an encoder's depth; output: layers, and the size of their experts. Input:
+logits of several experts; output: losses, one per document. The expert that attends to words is in label_attention.py.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from xmtc.neural.plan import HeadSize
 from xmtc.neural.pooling import Kind, Pool, pool_text
 
 _NAME = re.compile(r"([AD])-((?:\d+|first|middle|last)(?:\+(?:\d+|first|middle|last))*)")
-_LEAST = 1e-6  # probabilities are kept so far from 0 and 1, for their divergence has no bound
-_MOST = math.log((1 - _LEAST) / _LEAST)  # the same of logits
+_LEAST = 1e-6  # minimum distance of probabilities from 0 and 1, because their divergence is unbounded
+_MOST = math.log((1 - _LEAST) / _LEAST)  # the same limit for logits
 
 
 def check_expert(name: str) -> tuple[str, list[str]]:
-    """Return an expert's kind, A (attention) or D (document), and its layers as written; refuse other names."""
+    """Return an expert's kind, A (attention) or D (document), and its layers as written; raise for other names."""
     match = _NAME.fullmatch(name)
     if match is None:
         raise ConfigError(
@@ -47,7 +47,7 @@ def check_expert(name: str) -> tuple[str, list[str]]:
 
 
 def locate_expert(name: str, n_layers: int) -> tuple[str, tuple[int, ...]]:
-    """Return an expert's kind and its layers in an encoder of so many; 0 is the embeddings."""
+    """Return an expert's kind and its layers in an encoder with `n_layers` layers; 0 is the embeddings."""
     kind, written = check_expert(name)
     named = {"first": 1, "middle": (n_layers + 1) // 2, "last": n_layers}
     layers = tuple(named[layer] if layer in named else int(layer) for layer in written)
@@ -68,7 +68,7 @@ def size_experts(
     pool: Pool,
     shortlist: tuple[Partition, int] | None,
 ) -> HeadSize:
-    """Return what located experts take, before they are built; shortlist: clusters, and how many of them are chosen."""
+    """Return the size of located experts before they are built; shortlist: clusters, and how many are chosen."""
     read = [len(pool.at(layers)) for kind, layers in experts if kind == "D"]
     n_attention = len(experts) - len(read)
     dense = sum((width * n + 1) * width + (width + 1) * n_labels for n in read)
@@ -80,14 +80,14 @@ def size_experts(
     partition, n_chosen = shortlist
     candidates = min(n_chosen, partition.n_clusters) * int(np.diff(partition.starts).max())
     dense += (pool.width + 1) * partition.n_clusters
-    held += 3 * partition.n_clusters + n_attention * 2 * candidates * width  # their queries, and gradients of these
+    held += 3 * partition.n_clusters + n_attention * 2 * candidates * width  # their queries and the gradients of these
     return HeadSize(dense, table, held, "take fewer experts, or a smaller shortlist (head.shortlist, cluster.size)")
 
 
 class DocumentExpert(nn.Module):
-    """[CLS] of a layer, or of several joined, through a perceptron to all labels (ME-XML, Eq. 1).
+    """[CLS] of a layer, or of several layers concatenated, through a perceptron to all labels (ME-XML, Eq. 1).
 
-    parts: (kind, layer) of the states that it reads; means over the words say more where the encoder was made for
+    parts: (kind, layer) of the states that it reads. Means over the words work better if the encoder was trained for
     them (MiniLM).
     """
 
@@ -102,14 +102,14 @@ class DocumentExpert(nn.Module):
         nn.init.constant_(self.output.bias, initial_bias)
 
     def forward(self, encoded: Encoded, labels: Tensor | None = None) -> Tensor:
-        """(B, L) logits; (B, C) of the candidates `labels` (B, C) where these are given."""
+        """Return (B, L) logits; with candidates `labels` (B, C), return theirs: (B, C)."""
         text = pool_text(encoded, self.parts)
         logits: Tensor = self.output(self.dropout(self.hidden(text).tanh()))
         return logits if labels is None else logits.gather(1, labels)
 
 
 class Shortlist(nn.Module):
-    """Clusters of labels and a scorer of them on the last layer: experts look at the labels of the best clusters."""
+    """Clusters of labels and their scorer on the last layer: experts score only the labels of the best clusters."""
 
     def __init__(self, pool: Pool, partition: Partition, n_chosen: int, dropout: float, initial_bias: float) -> None:
         super().__init__()
@@ -121,17 +121,17 @@ class Shortlist(nn.Module):
         nn.init.constant_(self.generator.bias, initial_bias)
 
     def forward(self, encoded: Encoded) -> Tensor:
-        """(B, C) labels of the best clusters, padded with −1."""
+        """Return the labels of the best clusters, padded with −1: (B, C)."""
         return self.clusters.labels_of(self.clusters.choose(self._score(encoded), self.n_chosen))[0]
 
     def loss(self, encoded: Encoded, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The scorer's cross-entropy (B, K), and candidates (B, C) among which all positives are."""
+        """Return the scorer's cross-entropy (B, K), and candidates (B, C) that include all positives."""
         logits, truth = self._score(encoded), self.clusters.truth(batch)
         labels, _ = self.clusters.labels_of(self.clusters.choose(logits.detach(), self.n_chosen, truth))
         return F.binary_cross_entropy_with_logits(logits, truth.to(logits.dtype), reduction="none"), labels
 
     def positives(self, labels: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Rows and columns at which candidates are their documents' labels."""
+        """Return the rows and columns at which candidates are labels of their documents."""
         rows, columns = self.clusters.targets(labels, batch).nonzero(as_tuple=True)
         return rows, columns
 
@@ -141,10 +141,10 @@ class Shortlist(nn.Module):
 
 
 def cross_entropy(logits: Sequence[Tensor], rows: Tensor, columns: Tensor, labels: Tensor | None = None) -> Tensor:
-    """(B,): Σ over labels of binary cross-entropy, the mean over experts (ME-XML, the individual loss).
+    """Return Σ over labels of binary cross-entropy, averaged over experts (ME-XML, the individual loss): (B,).
 
-    logits: of each expert, (B, L), or (B, C) of the candidates `labels`, of which −1 costs nothing. The positives stand
-    at rows, columns: BCE(z, y) = softplus(z) − y z, so targets as large as the logits are never built.
+    logits: of each expert, (B, L), or (B, C) of the candidates `labels`, where −1 costs nothing. The positives are at
+    rows, columns. BCE(z, y) = softplus(z) − y z, so targets as large as the logits are never built.
     """
     losses = []
     for z in map(at_least_single, logits):
@@ -154,20 +154,20 @@ def cross_entropy(logits: Sequence[Tensor], rows: Tensor, columns: Tensor, label
 
 
 def divergence(one: Tensor, two: Tensor) -> Tensor:
-    """Mean of KL(p‖q) and KL(q‖p) of Bernoulli p = σ(one) and q = σ(two), element by element (ME-XML, Eq. 7–8).
+    """Return the mean of KL(p‖q) and KL(q‖p), Bernoulli p = σ(one), q = σ(two), elementwise (ME-XML, Eq. 7–8).
 
-    p log(p/q) + (1−p) log((1−p)/(1−q)) is p (z_p − z_q) + log(1−p) − log(1−q) in logits; in the sum of both orders
-    the logarithms cancel, and (p − q)(z_p − z_q) is left.
+    In logits, p log(p/q) + (1−p) log((1−p)/(1−q)) is p (z_p − z_q) + log(1−p) − log(1−q). In the sum of both orders the
+    logarithms cancel and leave (p − q)(z_p − z_q).
     """
     one, two = one.clamp(-_MOST, _MOST), two.clamp(-_MOST, _MOST)
     return (one.sigmoid() - two.sigmoid()) * (one - two) / 2
 
 
 def diversity_loss(logits: Sequence[Tensor], counts: Tensor) -> Tensor:
-    """(P,): −λ KL of each positive, averaged over all ordered pairs of experts (ME-XML, Eq. 6 and 9).
+    """Return −λ KL of each positive, averaged over all ordered pairs of experts (ME-XML, Eq. 6 and 9): (P,).
 
-    logits: of each expert (P,), those of the positives alone, for λ is 0 elsewhere. counts: (P,) n_i, the training
-    documents of their labels. λ = (1 − max(p, q)) / n_i, without a gradient: experts shall differ on rare labels that
+    logits: of each expert (P,), for the positives only, because λ is 0 elsewhere. counts: (P,) n_i, the training
+    documents of their labels. λ = (1 − max(p, q)) / n_i, without a gradient: experts should differ on rare labels that
     neither of them finds.
     """
     total = torch.zeros_like(counts)

@@ -1,4 +1,4 @@
-"""Export of ME-XML: encoder and what experts read of it become the graph, their label layers become arrays."""
+"""Export ME-XML: the encoder and the experts' inputs become the graph; the experts' label layers become arrays."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class ReadByExperts(nn.Module):
-    """What experts read: of attention the words' states and values, of documents the hidden layer."""
+    """The experts' inputs: word states and values for attention experts, the hidden layer for document experts."""
 
     def __init__(self, network: MexmlNetwork) -> None:
         super().__init__()
         self.encoder, self.experts, self.shortlist = network.encoder, network.experts, network.shortlist
 
     def forward(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, ...]:
-        """Return what `write_frozen` names, expert by expert, then what clusters are recalled by."""
+        """Return the outputs that `write_frozen` names, expert by expert, then the input of cluster recall."""
         encoded = self.encoder(ids, mask)
         found: list[Tensor] = []
         for expert in self.experts:
@@ -41,7 +41,7 @@ class ReadByExperts(nn.Module):
 
 
 def write_frozen(model: NeuralModel[MexmlNetwork], config: MexmlConfig, out: FolderWriter, int8: bool) -> None:
-    """Write an exported model; `frozen.py` reads it."""
+    """Write an exported model, which `frozen.py` reads."""
     network, writer = model.network, FrozenWriter(out, int8)
     outputs: dict[str, dict[int, str]] = {}
     arrays: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""An exported ME-XML model: the graph gives what each expert reads, numpy scores labels as the experts do."""
+"""Rank with an exported ME-XML model: the graph returns each expert's input, numpy scores labels as the experts do."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Outputs = Mapping[str, NDArray[np.float32]]
 
 
 class MexmlSpec(FrozenSpec):
-    """What an exported model stores of its experts."""
+    """Settings of the experts, stored in an exported model."""
 
     experts: list[Literal["A", "D"]] = Field(min_length=1)  # A (attention) or D (document) of each
     shortlist: int | None = Field(None, ge=1)  # clusters whose labels are scored; None: all labels
@@ -49,7 +49,7 @@ class FrozenMexml(FrozenNetwork):
         self.spec = spec
 
     def rank(self, batch: FrozenBatch, k: int) -> Found:
-        """The k best labels by the mean of the experts' probabilities; −1 where the shortlist holds fewer."""
+        """Return the k best labels by the mean of the experts' probabilities; −1 if the shortlist holds fewer."""
         found = self.graph.run(batch.feeds())
         if self.spec.shortlist is None:
             scores = np.mean([expit(logits) for logits in self._logits(found, batch, None)], axis=0)
@@ -64,13 +64,13 @@ class FrozenMexml(FrozenNetwork):
         return pick(candidates, places), pick(scores, places)
 
     def score(self, batch: FrozenBatch, label: int) -> NDArray[np.floating]:
-        """(B,) the logarithm of the label's score."""
+        """Return the logarithm of the label's score: (B,)."""
         found = self.graph.run(batch.feeds())
         logits = self._logits(found, batch, np.full((len(batch.rows), 1), label))
         return np.asarray(logsumexp(log_expit(np.hstack(logits)), axis=1) - math.log(len(logits)))
 
     def attend(self, batch: FrozenBatch, label: int) -> NDArray[np.floating] | None:
-        """(B, T): how much a label attends to each token, averaged over the experts that attend; None without any."""
+        """Return a label's attention to each token, averaged over the attention experts (B, T); None without any."""
         attending = [i for i, kind in enumerate(self.spec.experts) if kind == "A"]
         if not attending:
             return None
@@ -83,7 +83,7 @@ class FrozenMexml(FrozenNetwork):
         return np.asarray(np.mean(each, axis=0))
 
     def _logits(self, found: Outputs, batch: FrozenBatch, labels: NDArray[np.int64] | None) -> list[NDArray]:
-        """Each expert's (B, L) logits, or (B, C) of candidates."""
+        """Return each expert's (B, L) logits, or (B, C) of candidates."""
         logits = []
         for i, kind in enumerate(self.spec.experts):
             if kind == "A":
@@ -95,7 +95,7 @@ class FrozenMexml(FrozenNetwork):
         return logits
 
     def _attention(self, i: int, found: Outputs, batch: FrozenBatch, labels: NDArray[np.int64] | None) -> NDArray:
-        """An attention expert's logits, text by text, in chunks of labels (Eq. 2–4; see label_attention.py)."""
+        """Return an attention expert's logits, text by text, in chunks of labels (Eq. 2–4; see label_attention.py)."""
         queries, bias, output = (self.weights[f"{name}.{i}"] for name in ("queries", "bias", "output"))
         states, values = found[f"states.{i}"], found[f"values.{i}"]
         n_labels = len(queries) if labels is None else labels.shape[1]

@@ -1,14 +1,14 @@
-"""Label-to-word attention: every label reads a text with weights of its own over the words (ME-XML, Eq. 2–4).
+"""Label-to-word attention: every label has its own attention weights over the words (ME-XML, Eq. 2–4).
 
-States of one layer enter, a logit for every label, or for chosen candidates, leaves. Written out, a label j has
+Input: states of one layer. Output: a logit for every label, or for given candidates. For a label j:
 
-    α_j = softmax over words of h·w_j        (Eq. 2, padding left out)
+    α_j = softmax over words of h·w_j        (Eq. 2, without padding)
     e_j = Σ α_ij h_i                         (Eq. 3)
     l_j = w₂·ReLU(W₁ e_j + b₁) + b₂ + c_j    (Eq. 4, and a bias for each label)
 
-and the e_j of a batch are B × L × d numbers. Weights that sum to 1 let W₁ go first: W₁ Σ α_i h_i + b₁ =
-Σ α_i (W₁ h_i + b₁). So it is applied to the words, once for all labels, and labels are worked through in chunks, again
-in the backward pass: what is held never grows with B × L × words. Knows neither targets nor losses.
+The e_j of a batch are B × L × d numbers. Because weights sum to 1, W₁ can be applied first: W₁ Σ α_i h_i + b₁ =
+Σ α_i (W₁ h_i + b₁). So it is applied once to the words, for all labels, and labels are processed in chunks, which the
+backward pass recomputes: memory never grows with B × L × words. This module knows neither targets nor losses.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LabelAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.layer = layer
-        self.sparse = sparse  # gradients of chosen candidates' queries alone, for the row-sparse optimizer
+        self.sparse = sparse  # compute only gradients of the candidates' queries, for the row-sparse optimizer
         self.queries = nn.Parameter(torch.empty(n_labels, width))
         nn.init.normal_(self.queries, std=0.02)
         self.hidden = nn.Linear(width, hidden)
@@ -47,8 +47,8 @@ class LabelAttention(nn.Module):
         self.register_load_state_dict_pre_hook(_add_label_bias)  # type: ignore[no-untyped-call]
 
     def forward(self, encoded: Encoded, labels: Tensor | None = None) -> Tensor:
-        """(B, L) logits; (B, C) of the candidates `labels` (B, C) where these are given."""
-        with torch.autocast(encoded.mask.device.type, enabled=False):  # the chunks do not look at precision
+        """Return (B, L) logits; with candidates `labels` (B, C), return theirs: (B, C)."""
+        with torch.autocast(encoded.mask.device.type, enabled=False):  # the chunks do not support mixed precision
             states, shut = self._states(encoded), _shut(encoded)
             values = self.hidden(states)  # (B, T, hidden)
             weight = self.output.weight.squeeze(0)
@@ -61,7 +61,7 @@ class LabelAttention(nn.Module):
             return logits + self.output.bias + (self.label_bias if labels is None else self.label_bias[labels])
 
     def weights(self, encoded: Encoded, label: int) -> Tensor:
-        """(B, T): α of one label (Eq. 2), 0 at padding."""
+        """Return α of one label (Eq. 2), 0 at padding: (B, T)."""
         return (self._states(encoded) @ self.queries[label] + _shut(encoded).squeeze(2)).softmax(1)
 
     def _states(self, encoded: Encoded) -> Tensor:
@@ -76,10 +76,10 @@ def start_from_names(
     words: Tensor,
     progress: Progress = SILENT,
 ) -> None:
-    """Let queries begin as the mean word vector of their label's name, of length 1.
+    """Initialize queries with the mean word vector of their label's name, normalized to length 1.
 
-    A label whose name has no letter, as where only numbers are known, or no piece in the vocabulary keeps its random
-    query. words: the encoder's word vectors (vocabulary, d).
+    A label keeps its random query if its name has no letter (only numbers are known) or no piece in the vocabulary.
+    words: the encoder's word vectors (vocabulary, d).
     """
     special = set(tokenizer.inner.all_special_ids)
     known = [label for label, name in enumerate(names) if _LETTER.search(name)]
@@ -97,26 +97,26 @@ def start_from_names(
 
 
 def _add_label_bias(module: nn.Module, weights: dict[str, Any], prefix: str, *_: object) -> None:
-    """Load weights that were saved before labels had biases of their own: they are zeros."""
+    """Load weights that were saved before labels had biases: set these to zero."""
     queries = weights.get(f"{prefix}queries")
     if queries is not None:
         weights.setdefault(f"{prefix}label_bias", queries.new_zeros(len(queries)))
 
 
 def _shut(encoded: Encoded) -> Tensor:
-    """(B, T, 1): −∞ at padding, else 0; added to the scores it keeps attention off."""
+    """Return an additive attention mask: −∞ at padding, else 0: (B, T, 1)."""
     shut = torch.zeros(encoded.mask.shape, dtype=encoded.states[0].dtype, device=encoded.mask.device)
     return shut.masked_fill_(~encoded.mask, -torch.inf).unsqueeze(2)
 
 
 def _attend(queries: Tensor, states: Tensor, values: Tensor, shut: Tensor, weight: Tensor) -> Tensor:
-    """(B, L): weight·ReLU(Σ α values) of all queries (L, d); with its own backward pass."""
+    """Return weight·ReLU(Σ α values) of all queries (L, d), with a custom backward pass: (B, L)."""
     logits: Tensor = _Attend.apply(queries, states, values, shut, weight)  # type: ignore[no-untyped-call]
     return logits
 
 
 class _Attend(torch.autograd.Function):
-    """Scores stand as (B, T, C): so those of all texts are one matrix product, and so are their gradients."""
+    """Attention with scores of shape (B, T, C), so that scores of all texts, and their gradients, are one product."""
 
     @staticmethod
     def forward(ctx: Any, queries: Tensor, states: Tensor, values: Tensor, shut: Tensor, weight: Tensor) -> Tensor:
@@ -137,7 +137,7 @@ class _Attend(torch.autograd.Function):
             attention, hidden = _read(queries[part], states, values, shut)
             given = gradient[:, part]  # (B, C)
             d_weight.addmv_(hidden.flatten(0, 1).T, given.flatten())
-            d_hidden = hidden.sign_().mul_(weight).mul_(given.unsqueeze(2))  # ReLU lets through where it was above 0
+            d_hidden = hidden.sign_().mul_(weight).mul_(given.unsqueeze(2))  # ReLU's gradient: 0 where its output is 0
             d_values.baddbmm_(attention, d_hidden)
             d_scores = torch.bmm(values, d_hidden.transpose(1, 2)).mul_(attention)  # softmax: α (g − Σ α g)
             d_scores.addcmul_(attention, d_scores.sum(1, keepdim=True), value=-1)
@@ -148,14 +148,14 @@ class _Attend(torch.autograd.Function):
 
 
 def _chunks(queries: Tensor, values: Tensor) -> Iterator[slice]:
-    """Parts of the labels whose (B, T, C) and (B, C, hidden) are small."""
+    """Yield slices of the labels whose (B, T, C) and (B, C, hidden) arrays are small."""
     n_texts, n_words, width = values.shape
     size = max(1, _ENTRIES // (n_texts * max(n_words, width)))
     return (slice(start, start + size) for start in range(0, len(queries), size))
 
 
 def _read(queries: Tensor, states: Tensor, values: Tensor, shut: Tensor) -> tuple[Tensor, Tensor]:
-    """α (B, T, C) of some labels, and ReLU(Σ α values) (B, C, hidden)."""
+    """Return α (B, T, C) of some labels, and ReLU(Σ α values) (B, C, hidden)."""
     scores = (states.flatten(0, 1) @ queries.T).view(*states.shape[:2], -1).add_(shut)
     attention = scores.softmax(1)
     return attention, torch.bmm(attention.transpose(1, 2), values).relu_()

@@ -1,6 +1,6 @@
 """ME-XML (Extreme Multi-label Text Classification with Multi-layer Experts): one encoder, experts on several layers.
 
-docs/methods/mexml.md maps the equations to the code and lists what differs from the paper; it came without code.
+docs/methods/mexml.md maps the equations to the code and lists the differences from the paper, which has no code.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _DIVERSITY = 0.01  # α of Eq. 10
 
 
 class HeadConfig(Settings):
-    """Between the encoder's layers and the labels."""
+    """Settings of the layers between the encoder's layers and the labels."""
 
     dropout: float = Field(0.1, ge=0, lt=1, description="in document experts and the cluster scorer")
     hidden: int = Field(256, ge=1, le=65_536, description="width of the perceptron behind attention")
@@ -68,7 +68,7 @@ class HeadConfig(Settings):
 
 
 class LossConfig(Settings):
-    """What the experts are trained by."""
+    """Settings of the experts' loss."""
 
     kind: Literal["individual", "collaborative"] = Field(
         "individual", description="each expert's cross-entropy, or that of their mean logits (Eq. 5)"
@@ -132,30 +132,30 @@ class MexmlConfig(NeuralConfig):
 
     @property
     def diversity(self) -> float:
-        """α of Eq. 10."""
+        """Return α of Eq. 10."""
         given = self.loss.diversity
         return (_DIVERSITY if len(self.experts) > 1 else 0.0) if given is None else given
 
     @property
     def diversity_from(self) -> int:
-        """The epoch in which the diversity loss starts."""
+        """Return the epoch in which the diversity loss starts."""
         given = self.loss.diversity_from
         return self.train.epochs // 2 if given is None else given
 
 
 class MexmlDetails(Details):
-    """What a model stores beside settings and arrays."""
+    """Facts that a model stores next to its settings and arrays."""
 
     clusters: int | None  # of the shortlist; None: experts score all labels
 
 
 class MexmlNetwork(Network):
-    """An encoder and its experts; `diverse` says whether the diversity loss has started.
+    """An encoder and its experts; `diverse` is whether the diversity loss has started.
 
-    With a partition of the labels the experts score only those of the clusters that a shortlist chooses.
+    With a partition of the labels, the experts score only the labels of clusters that a shortlist chooses.
     """
 
-    counts: Tensor  # (L,) training documents of each label; only the diversity loss asks
+    counts: Tensor  # (L,) training documents of each label; used only by the diversity loss
 
     def __init__(self, encoder: Encoder, config: MexmlConfig, n_labels: int, partition: Partition | None) -> None:
         super().__init__()
@@ -169,7 +169,7 @@ class MexmlNetwork(Network):
         self.experts = nn.ModuleList()
         for name in config.experts:
             kind, found = locate_expert(name, encoder.n_layers)
-            layers = [layer - encoder.n_layers - 1 for layer in found]  # from the last, −1: the first may be left out
+            layers = [layer - encoder.n_layers - 1 for layer in found]  # from the last, −1: the first may be dropped
             self.experts.append(
                 DocumentExpert(width, n_labels, pool.at(layers), head.dropout, constant)
                 if kind == "D"
@@ -182,19 +182,19 @@ class MexmlNetwork(Network):
 
     @property
     def attention(self) -> list[LabelAttention]:
-        """The experts that attend to words."""
+        """Return the experts that attend to words."""
         return [expert for expert in self.experts if isinstance(expert, LabelAttention)]
 
     @property
     def reads(self) -> Pool:
-        """All states of the encoder that experts and shortlist read."""
+        """Return all states of the encoder that experts and shortlist read."""
         parts = [part for expert in self.experts if isinstance(expert, DocumentExpert) for part in expert.parts]
         attended: list[tuple[Kind, int]] = [("mean", expert.layer) for expert in self.attention]
         return Pool((*_pool(self.encoder, self.config).parts, *parts, *attended), 0)
 
     @torch.no_grad()
     def set_prior(self, Y: sp.csr_matrix, partition: Partition | None) -> None:
-        """Let every expert, and the shortlist, start at the labels' shares of the training documents."""
+        """Set biases so that every expert and the shortlist start at the labels' shares of the training documents."""
         prior = log_prior(Y)
         for expert in self.experts:
             if isinstance(expert, DocumentExpert):
@@ -205,7 +205,7 @@ class MexmlNetwork(Network):
             self.shortlist.generator.bias.copy_(log_prior(cluster_targets(Y, partition)))
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Σ over documents of Eq. 10, and of the shortlist's own loss where there is one; the number of documents."""
+        """Return Σ over documents of Eq. 10 plus the shortlist's loss, if there is one, and the number of documents."""
         encoded = self.encoder(batch.ids, batch.mask, batch.lower)
         settings, labels, recall = self.config.loss, None, None
         if self.shortlist is None:
@@ -221,14 +221,14 @@ class MexmlNetwork(Network):
         if self.diverse and self.config.diversity:
             counts = self.counts[columns if labels is None else labels[rows, columns]]
             terms = diversity_loss([z[rows, columns] for z in logits], counts)
-            # Eq. 6 is a sum over the positives: as a mean over all labels it would be lost beside the cross-entropy
+            # Eq. 6 is a sum over the positives: a mean over all labels would be negligible next to the cross-entropy
             losses = losses.index_add(0, rows, self.config.diversity * terms)
         if recall is not None:
             losses = losses + (recall.mean(1) if settings.reduction == "mean" else recall.sum(1))
         return losses.sum(), torch.tensor(float(len(batch)), device=batch.ids.device)
 
     def rank(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
-        """The k best labels by the mean of the experts' probabilities; −1 where the shortlist holds fewer."""
+        """Return the k best labels by the mean of the experts' probabilities; −1 if the shortlist holds fewer."""
         encoded = self.encoder(batch.ids, batch.mask, batch.lower)
         labels = None if self.shortlist is None else self.shortlist(encoded)
         scores = torch.stack([z.sigmoid() for z in self._logits(encoded, labels)]).mean(0)
@@ -238,27 +238,27 @@ class MexmlNetwork(Network):
         return (places if labels is None else labels.gather(1, places)), best
 
     def score(self, batch: Batch, label: int) -> Tensor:
-        """(B,) what an explanation without attention follows: the logarithm of the label's score."""
+        """Return the score that explanations without attention use, the logarithm of the label's score: (B,)."""
         encoded = self.encoder(batch.ids, batch.mask, batch.lower)
         logits = self._logits(encoded, torch.full((len(batch), 1), label, device=batch.ids.device))
         return torch.cat([F.logsigmoid(z) for z in logits], dim=1).logsumexp(1) - math.log(len(logits))
 
     def attend(self, batch: Batch, label: int) -> Tensor | None:
-        """(B, T): how much a label attends to each token, averaged over the attention experts; None without any."""
+        """Return a label's attention to each token, averaged over the attention experts (B, T); None without any."""
         if not self.attention:
             return None
         encoded = self.encoder(batch.ids, batch.mask, batch.lower)
         return torch.stack([expert.weights(encoded, label) for expert in self.attention]).mean(0)
 
     def disagree(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Σ over positives of the KL between experts, averaged over pairs (Fig. 2b), and the number of positives."""
+        """Return Σ over positives of the KL between experts, mean over pairs (Fig. 2b), and the number of positives."""
         logits = self._logits(self.encoder(batch.ids, batch.mask, batch.lower), None)
         each = [z[batch.document_of_positive(), batch.positives] for z in logits]
         pairs = [divergence(one, two) for one, two in combinations(each, 2)]
         return torch.stack(pairs).mean(0).sum(), torch.tensor(float(len(batch.positives)))
 
     def _logits(self, encoded: Encoded, labels: Tensor | None) -> list[Tensor]:
-        """Each expert's (B, L), or (B, C) of candidates; padding reads a label that is a candidate anyway."""
+        """Return each expert's logits (B, L), or (B, C) of candidates; padding reads a label that is a candidate."""
         if labels is not None:
             labels = torch.where(labels < 0, labels.amax(1, keepdim=True).clamp(min=0), labels)
         return [expert(encoded, labels) for expert in self.experts]
@@ -280,7 +280,7 @@ class MexmlMethod(Method[MexmlConfig]):
         progress: Progress = SILENT,
         partial: Path | None = None,
     ) -> NeuralModel[MexmlNetwork]:
-        """Fine-tune an encoder and its experts on a corpus; the epoch that ranks dev best is kept."""
+        """Fine-tune an encoder and its experts on a corpus; keep the epoch with the best score on dev."""
         ready = prepare(NAME, corpus, config, dev, seed, progress)
         head, experts = config.head, [locate_expert(name, ready.encoder.n_layers) for name in config.experts]
         partition = None
@@ -310,7 +310,7 @@ class MexmlMethod(Method[MexmlConfig]):
         return NeuralModel(manifest, ready.labels, network, ready.tokenizer)
 
     def load(self, reader: FolderReader) -> NeuralModel[MexmlNetwork]:
-        """Rebuild a model from its folder; neither hub nor cache is needed."""
+        """Load a model from its folder; needs neither hub nor cache."""
         manifest, config, labels = reader.open(MexmlConfig, MexmlDetails)
         encoder, tokenizer = read_encoder(reader, "encoder", config.encoder)
         n_clusters = manifest.details.clusters
@@ -327,12 +327,12 @@ class MexmlMethod(Method[MexmlConfig]):
         write_frozen(model, MexmlConfig.model_validate(model.manifest.config), out, int8)
 
     def uses_dev(self, config: MexmlConfig) -> bool:
-        """Say whether dev documents choose the epoch."""
+        """Return whether dev documents choose the epoch."""
         return config.train.dev_fraction > 0
 
 
 def _pool(encoder: Encoder, config: MexmlConfig) -> Pool:
-    """What document experts read of their own layer, and the cluster scorer of the last; the paper's is [CLS]."""
+    """Return the pooling of document experts (own layer) and cluster scorer (last layer); the paper's is [CLS]."""
     pool = read_pool(config.encoder, encoder)
     if any(layer != -1 for _, layer in pool.parts):
         raise ConfigError(
@@ -343,7 +343,7 @@ def _pool(encoder: Encoder, config: MexmlConfig) -> Pool:
 
 
 def groups(network: MexmlNetwork, config: MexmlConfig) -> list[Group]:
-    """Three rates: encoder, queries, all else; queries row by row where only a shortlist's are touched."""
+    """Return three groups: encoder, queries, all else; queries row by row if only a shortlist's are updated."""
     rate = config.rate
     outputs: list[nn.Module] = [expert for expert in network.experts if isinstance(expert, DocumentExpert)]
     outputs += [layer for expert in network.attention for layer in (expert.hidden, expert.output)]

@@ -1,4 +1,4 @@
-"""TReaderXML; docs/methods/treader.md describes it."""
+"""TReaderXML; see docs/methods/treader.md."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METHOD", "load_frozen"]
 
-# an exported model is loaded where torch is not installed
+# exported models load without torch
 __getattr__, __dir__ = lazy_names(
     __name__, {"METHOD": "xmtc.methods.treader.method", "load_frozen": "xmtc.methods.treader.frozen"}
 )

@@ -1,6 +1,6 @@
-"""Export of TReaderXML: words or encoder, scope and dual reader become the graph, the output layer becomes arrays.
+"""Export TReaderXML: words or encoder, scope and dual reader become the graph; the output layer becomes arrays.
 
-The teacher's documents are written as they are; an encoder that compares documents becomes a graph of its own.
+The teacher's documents are written unchanged. An encoder that compares documents becomes a separate graph.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ReadWithScope(nn.Module):
-    """`TreaderNetwork._read` for a trace: a scope comes as its words and the share of each place that they have."""
+    """`TreaderNetwork._read` for tracing: a scope is given as its words and each word's share of each position."""
 
     def __init__(self, network: TreaderNetwork) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class ReadWithScope(nn.Module):
     ) -> Tensor:
         """Return (B, bottleneck); shares (B · m, words), reached (B, m), empty (B,)."""
         states = self.encoder(ids, mask).states[-1]
-        if self.encoder.layout.pad_left:  # the reader counts places from the first word on
+        if self.encoder.layout.pad_left:  # the reader counts positions from the first word
             first = mask.int().argmax(1, keepdim=True)
             order = (torch.arange(ids.shape[1], device=ids.device) + first) % ids.shape[1]
             states, mask = states.gather(1, order.unsqueeze(2).expand_as(states)), mask.gather(1, order)
@@ -59,7 +59,7 @@ class ReadWithScope(nn.Module):
 
 
 def write_frozen(model: TaughtModel, config: TreaderConfig, out: FolderWriter, int8: bool) -> None:
-    """Write an exported model; `frozen.py` reads it."""
+    """Write an exported model, which `frozen.py` reads."""
     network, writer = model.network, FrozenWriter(out, int8)
     spec: dict[str, Any]
     if isinstance(network.encoder, WordEncoder):
@@ -92,7 +92,7 @@ def write_frozen(model: TaughtModel, config: TreaderConfig, out: FolderWriter, i
 
 
 def _write_teacher(teacher: Teacher, writer: FrozenWriter) -> dict[str, Any]:
-    """Write pool and comparer; return what the spec says of the comparer."""
+    """Write pool and comparer; return the comparer's part of the spec."""
     compare = teacher.compare
     if not isinstance(compare, ByEncoder):
         teacher.save(writer.out)

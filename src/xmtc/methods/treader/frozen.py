@@ -1,4 +1,4 @@
-"""An exported TReaderXML model: the graph reads texts with their scopes, numpy adds the output layer and votes."""
+"""Rank with an exported TReaderXML model: the graph reads texts with scopes, numpy adds the output layer and votes."""
 
 from __future__ import annotations
 
@@ -43,37 +43,37 @@ from xmtc.neural.graph import Graph
 from xmtc.neural.tokenizer import Tokenizer
 
 COMPARER, COMPARER_TOKENIZER = "teacher/graph.onnx", "teacher/tokenizer.json"
-LEAST = 1e-9  # of a vote, for the logarithm; as in votes.py
+LEAST = 1e-9  # minimum vote, for the logarithm; as in votes.py
 
 
 class TreaderSpec(FrozenSpec):
-    """What an exported model stores of its reader and teacher."""
+    """Settings of the reader and the teacher, stored in an exported model."""
 
-    words: bool = False  # whether texts are read as words, not by an encoder's tokenizer
+    words: bool = False  # whether texts are read as words, without an encoder's tokenizer
     teacher: bool = False
-    vote: Literal["none", "weight", "log"] = "none"  # "weight" and "log" let scopes raise the logits of their labels
+    vote: Literal["none", "weight", "log"] = "none"  # "weight" and "log": scopes raise the logits of their labels
     comparer: FrozenSpec | None = None  # of an encoder that compares documents
 
 
 @dataclass(frozen=True, eq=False)
 class FrozenTaughtBatch(FrozenBatch):
-    """Documents with their scopes: document i's is `scope[scope_starts[i]:scope_starts[i + 1]]`."""
+    """Documents with their scopes; the scope of document i is `scope[scope_starts[i]:scope_starts[i + 1]]`."""
 
     scope: NDArray[np.int64]
-    weights: NDArray[np.float32]  # of each, in the mean of the descriptions
-    votes: NDArray[np.float32]  # of each, for its own logit
+    weights: NDArray[np.float32]  # of each entry, in the mean of the descriptions
+    votes: NDArray[np.float32]  # of each entry, for its own logit
     scope_starts: NDArray[np.int64]
     descriptions: NDArray[np.int32]  # (entries, m)
 
     def feeds(self) -> dict[str, NDArray]:
-        """Return what the graph reads: the scopes' words, each once, and what share of each place they have."""
+        """Return the input of the graph: the scopes' distinct words, and each word's share of each position."""
         n, m = len(self.rows), self.descriptions.shape[1]
         sizes = np.diff(self.scope_starts)
         ids = self.descriptions[self.scope]  # (entries of all scopes, m)
         there = ids >= 0
         place = (np.repeat(np.arange(n), sizes)[:, None] * m + np.arange(m))[there]
         words, column = np.unique(ids[there], return_inverse=True)
-        if not len(words):  # a graph wants one at least
+        if not len(words):  # a graph needs at least one
             words = np.zeros(1, dtype=np.int64)
         shares = np.zeros((n * m, len(words)), dtype=np.float32)
         np.add.at(shares, (place, column), np.repeat(self.weights[:, None], m, axis=1)[there])
@@ -84,13 +84,13 @@ class FrozenTaughtBatch(FrozenBatch):
 
 @dataclass(frozen=True, eq=False)
 class FrozenTaughtInputs(FrozenInputs):
-    """Tokens of many documents, and the labels that each is read with."""
+    """Tokens of many documents, and the scope of each: the labels that it is read with."""
 
     scopes: Scopes
     descriptions: NDArray[np.int32]
 
     def collate(self, rows: NDArray[np.int64], seen: Sequence[NDArray[np.bool_]] | None = None) -> FrozenTaughtBatch:
-        """Pad the documents of `rows`, and gather their scopes."""
+        """Pad the documents of `rows`, and collect their scopes."""
         entries, weights, votes = zip(*(self.scopes[int(row)] for row in rows), strict=True)
         joined = (np.concatenate(entries).astype(np.int64), np.concatenate(weights), np.concatenate(votes))
         starts = np.cumsum([0, *map(len, entries)])
@@ -100,14 +100,14 @@ class FrozenTaughtInputs(FrozenInputs):
 
 
 class FrozenTreader(FrozenNetwork):
-    """One layer over all labels, to whose logits votes are added."""
+    """One layer over all labels; votes are added to its logits."""
 
     def __init__(self, graph: Graph, weights: Mapping[str, NDArray[Any]], spec: TreaderSpec) -> None:
         super().__init__(graph, weights)
         self.spec = spec
 
     def rank(self, batch: FrozenBatch, k: int) -> Found:
-        """(labels, σ of their logits) of the k best labels."""
+        """Return (labels, σ of their logits) of the k best labels."""
         read = self.graph.run(batch.feeds())["read"]
         logits = read @ self.weights["output.weight"].T + self.weights["output.bias"]
         for documents, labels, values in self._votes(batch):
@@ -116,7 +116,7 @@ class FrozenTreader(FrozenNetwork):
         return best, expit(pick(logits, best))
 
     def score(self, batch: FrozenBatch, label: int) -> NDArray[np.floating]:
-        """(B,) the label's logit."""
+        """Return the label's logit: (B,)."""
         read = self.graph.run(batch.feeds())["read"]
         logits = read @ self.weights["output.weight"][label] + self.weights["output.bias"][label]
         for documents, labels, values in self._votes(batch):
@@ -124,7 +124,7 @@ class FrozenTreader(FrozenNetwork):
         return np.asarray(logits)
 
     def _votes(self, batch: FrozenBatch) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]]:
-        """Documents, labels and what is added to their logits, if there are votes: 10 (a x + b), as in votes.py."""
+        """Return documents, labels and terms added to their logits, if any vote: 10 (a x + b), as in votes.py."""
         if self.spec.vote == "none" or not isinstance(batch, FrozenTaughtBatch):
             return []
         ranked = batch.scope < len(self.weights["output.bias"])
@@ -136,7 +136,7 @@ class FrozenTreader(FrozenNetwork):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FrozenTaughtModel(FrozenModel):
-    """A model that reads every text with its scope; without a teacher, the text alone."""
+    """A model that reads every text with its scope; without a teacher, only the text."""
 
     teacher: Teacher | None
     descriptions: NDArray[np.int32] | None
@@ -150,7 +150,7 @@ class FrozenTaughtModel(FrozenModel):
         return FrozenTaughtInputs(inputs.tokens, inputs.layout, scopes, self.descriptions)
 
     def explain(self, text: str, label: str) -> Explanation:
-        """Say how far the score falls without each word, which documents are like the text, and its scope."""
+        """Explain how far the score drops without each word, which documents are similar to the text, and its scope."""
         explanation = super().explain(text, label)
         if self.teacher is None:
             return explanation
@@ -168,7 +168,7 @@ class ByGraph(Comparer):
 
     @property
     def width(self) -> int:
-        """Width of the encoder's states."""
+        """Return the width of the encoder's states."""
         return self.graph.width("text")
 
     def __call__(self, texts: Texts, tokens: Tokens) -> Vectors:
@@ -183,7 +183,7 @@ class ByGraph(Comparer):
         return vectors
 
     def save(self, out: FolderWriter) -> None:
-        """Write the graph as it was read."""
+        """Write the graph unchanged."""
         self.graph.save(out)
 
 

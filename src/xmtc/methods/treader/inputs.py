@@ -1,4 +1,4 @@
-"""Inputs of TReaderXML's network: tokens, and the scope that each text is read with."""
+"""Inputs of TReaderXML's network: tokens, and the scope of each text."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from xmtc.neural.batches import Batch, Inputs
 
 @dataclass(frozen=True, eq=False)
 class TaughtBatch(Batch):
-    """Documents with their scopes: document i's is `scope[scope_starts[i]:scope_starts[i + 1]]`."""
+    """Documents with their scopes; the scope of document i is `scope[scope_starts[i]:scope_starts[i + 1]]`."""
 
-    scope: Tensor  # label entries, one document's after another's
-    scope_weights: Tensor  # of each, in the mean of the descriptions
-    scope_votes: Tensor  # of each, for its own logit
+    scope: Tensor  # label entries, document after document
+    scope_weights: Tensor  # of each entry, in the mean of the descriptions
+    scope_votes: Tensor  # of each entry, for its own logit
     scope_starts: Tensor  # (B + 1,)
 
 
 @dataclass(frozen=True, eq=False)
 class TaughtInputs(Inputs):
-    """Tokens of many documents, and the labels that each is read with."""
+    """Tokens of many documents, and the scope of each: the labels that it is read with."""
 
     scopes: Scopes
 
     def collate(self, rows: Sequence[int] | NDArray[np.integer], Y: sp.csr_matrix | None = None) -> TaughtBatch:
-        """Pad the documents of `rows`, gather their labels, if there are any to learn from, and their scopes."""
+        """Pad the documents of `rows`, and collect their labels, if given for training, and their scopes."""
         plain = super().collate(rows, Y)
         entries, weights, votes = zip(*(self.scopes[row] for row in plain.rows.tolist()), strict=True)
         scope = (

@@ -1,6 +1,6 @@
-"""TReaderXML (Wang et al. 2022): a text is read together with the labels of the training documents most like it.
+"""TReaderXML (Wang et al. 2022): read a text together with the labels of the most similar training documents.
 
-docs/methods/treader.md maps the equations to the code and lists every decision: no code of the authors is known.
+docs/methods/treader.md maps the equations to the code and lists every decision: no code by the authors is known.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class TreaderMethod(Method[TreaderConfig]):
         return TaughtModel(manifest, ready.labels, network, ready.tokenizer, teacher)
 
     def load(self, reader: FolderReader) -> TaughtModel:
-        """Rebuild a model from its folder; neither training data nor hub nor cache is needed."""
+        """Load a model from its folder; needs neither training data nor hub nor cache."""
         manifest, config, labels = reader.open(TreaderConfig, TreaderDetails)
         encoder: Encoder
         tokenizer: Tokenizer
@@ -122,12 +122,12 @@ class TreaderMethod(Method[TreaderConfig]):
         write_frozen(model, TreaderConfig.model_validate(model.manifest.config), out, int8)
 
     def uses_dev(self, config: TreaderConfig) -> bool:
-        """Say whether dev documents choose the epoch."""
+        """Return whether dev documents choose the epoch."""
         return config.train.dev_fraction > 0
 
 
 def _fit_words(corpus: Corpus, config: TreaderConfig, seed: int, progress: Progress) -> tuple[Encoder, Tokenizer]:
-    """The words of texts and label names, with their vectors."""
+    """Return the words of texts and label names, with their vectors."""
     progress.stage("counting words")
     words = Words.fit(chain(corpus.texts or (), describe_entries(corpus.labels)), config.words)
     embed = spread_words(config.encoder) if config.words.vectors == "encoder" else None
@@ -144,11 +144,11 @@ def _tell_hierarchy(labels: LabelSet, scope: ScopeConfig, progress: Progress) ->
 
 
 def _read_descriptions(ready: Prepared[TreaderConfig], config: TreaderConfig) -> NDArray[np.int64]:
-    """(entries, m): the first words of every entry's description, −1 after its end."""
+    """Return the first words of every entry's description, −1 after its end: (entries, m)."""
     m, corpus = config.reader.description_words, ready.corpus
 
     def top_words(labels: NDArray[np.int64]) -> list[str]:
-        words = config.tfidf.model_copy(update={"analyzer": "words"})  # a description is read, and stems are no words
+        words = config.tfidf.model_copy(update={"analyzer": "words"})  # descriptions are read as words, not as stems
         tfidf, X = fit_tfidf_once(corpus.texts or (), words, ready.progress)
         rows = pifa(X, corpus.Y[:, labels].tocsr())
         told = []
@@ -172,7 +172,7 @@ def _lines(texts: Sequence[str]) -> list[str]:
 
 
 def _teach(ready: Prepared[TreaderConfig], config: TreaderConfig) -> tuple[Teacher, Prepared[TreaderConfig]]:
-    """A teacher of the documents to train on, and these and dev's with their scopes."""
+    """Return a teacher built from the training documents, and the training and dev documents with their scopes."""
     progress, (dev_inputs, score) = ready.progress, ready.dev
     compare = _build_comparer(ready, config)
     vectors = compare.once(Texts.pack(ready.corpus.texts or ()), ready.data.inputs.tokens, progress)
@@ -198,7 +198,7 @@ def _build_comparer(ready: Prepared[TreaderConfig], config: TreaderConfig) -> Co
 
 
 def _head_size(network: TreaderNetwork, config: TreaderConfig) -> HeadSize:
-    """All but word vectors or encoder."""
+    """Return the size of all parts except word vectors or encoder."""
     places = config.words.max_words if config.text == "words" else config.encoder.max_length
     places += config.reader.description_words if config.reader.teacher else 0
     layers = len(network.reader.text.layers) + 1
@@ -212,7 +212,7 @@ def _head_size(network: TreaderNetwork, config: TreaderConfig) -> HeadSize:
 
 
 def _groups(network: TreaderNetwork, config: TreaderConfig) -> list[Group]:
-    """One rate for word vectors, row by row, or for the encoder; one for votes; one or two for all the rest."""
+    """Return parameter groups: word vectors, row by row, or encoder; votes; all the rest, with one or two rates."""
     rate, encoder = config.rate, network.encoder
     if isinstance(encoder, WordEncoder):
         groups = [Group(list(encoder.parameters()), rate.words, row_sparse=True)]

@@ -1,4 +1,4 @@
-"""TaughtModel: ranks texts with their scopes, and explains by neighbours, too."""
+"""TaughtModel: rank texts with their scopes, and explain with neighbours."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from xmtc.neural.model import NeuralModel
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TaughtModel(NeuralModel[TreaderNetwork]):
-    """A network that reads every text with its scope; without a teacher, the text alone."""
+    """A network that reads every text with its scope; without a teacher, only the text."""
 
     teacher: Teacher | None
 
@@ -32,7 +32,7 @@ class TaughtModel(NeuralModel[TreaderNetwork]):
         return TaughtInputs(inputs.tokens, inputs.layout, self.teacher.teach(texts, inputs.tokens))
 
     def explain(self, text: str, label: str) -> Explanation:
-        """Say which words pushed a label up or down, which documents are like the text, and its scope."""
+        """Explain which words raised or lowered a label's score, which documents are similar, and the text's scope."""
         explanation = super().explain(text, label)
         if self.teacher is None:
             return explanation
@@ -40,7 +40,7 @@ class TaughtModel(NeuralModel[TreaderNetwork]):
         return self.teacher.explain(texts, tokenize(texts, self.tokenizer), explanation)
 
     def save_reader(self, out: FolderWriter) -> None:
-        """Write vocabulary or tokenizer, the descriptions' words, and the teacher."""
+        """Write the vocabulary or tokenizer, the descriptions' words, and the teacher."""
         if isinstance(self.network.encoder, WordEncoder):
             out.arrays("words", self.tokenizer.inner.arrays())
         else:

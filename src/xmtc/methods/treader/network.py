@@ -36,14 +36,14 @@ from xmtc.neural.trainer import TrainConfig
 
 
 class TreaderWordsConfig(WordsConfig):
-    """Words of texts and descriptions; the length is the paper's on EURLex, the width that of its vectors."""
+    """Settings of the words of texts and descriptions; length and vector width are the paper's on EURLex."""
 
     max_words: int = Field(500, ge=1, le=1_000_000, description="T, words of a text that are read")
     width: int = Field(300, ge=1, le=65_536, description="of random vectors")
 
 
 class HeadConfig(PoolConfig):
-    """Between the states of all words and the labels."""
+    """Settings of the layers between the states of all words and the labels."""
 
     dropout: float = Field(0.0, ge=0, lt=1, description="on what the output layer reads")
     initial_bias: float = Field(0.0, description="of the first scores; −6 says that labels are rare")
@@ -56,12 +56,12 @@ class HeadConfig(PoolConfig):
     @field_validator("vote", mode="before")
     @classmethod
     def _name_switch(cls, value: Any) -> Any:
-        """Models and recipes written when the vote was a switch."""
+        """Convert the setting of models and recipes from when the vote was a boolean."""
         return ("weight" if value else "none") if isinstance(value, bool) else value
 
 
 class TreaderTrainConfig(TrainConfig):
-    """Rates stay, or fall on a plateau, and nothing is clipped; the paper says no more."""
+    """Training settings: rates are constant or fall on a plateau, no clipping; the paper gives no more details."""
 
     epochs: int = Field(20, ge=1, description=TrainConfig.model_fields["epochs"].description)
     schedule: Schedule = Field("constant", description=TrainConfig.model_fields["schedule"].description)
@@ -69,7 +69,7 @@ class TreaderTrainConfig(TrainConfig):
 
 
 class RateConfig(Settings):
-    """Learning rates; the paper has one for all."""
+    """Learning rates; the paper uses one for all."""
 
     words: Annotated[float, Tunable(1e-4, 2e-2, log=True)] = Field(
         1e-4, gt=0, description="of the word vectors (text = words)"
@@ -119,25 +119,25 @@ class TreaderConfig(NeuralConfig):
 
 
 class TreaderDetails(Details):
-    """What a model stores beside settings and arrays."""
+    """Facts that a model stores next to its settings and arrays."""
 
     width: int  # of a word's vector
-    renewed: bool = False  # whether the teacher compares by the fine-tuned encoder
+    renewed: bool = False  # whether the teacher compares with the fine-tuned encoder
 
 
 class TreaderNetwork(Network):
-    """Words or encoder, scope, dual reader, output layer; without `descriptions` there is no teacher."""
+    """Words or encoder, scope, dual reader, output layer; without `descriptions`, there is no teacher."""
 
     def __init__(
         self, encoder: Encoder, config: TreaderConfig, n_labels: int, descriptions: NDArray[np.integer] | None
     ) -> None:
         super().__init__()
         self.encoder = encoder
-        self.snapshot: nn.Module | None = None  # see `renewal`; only while training
+        self.snapshot: nn.Module | None = None  # see `renewal`; used only in training
         self.scope: ScopeReader | None = None
         if descriptions is not None:
             rows = torch.from_numpy(descriptions.astype(np.int64))
-            # word embeddings of an encoder are far smaller than its states, which they stand beside
+            # an encoder's word embeddings are far smaller than its states, next to which they are read
             scale = 1.0 if isinstance(encoder, WordEncoder) else spread_scale(encoder)
             self.scope = ScopeReader(rows, encoder.width, scale)
         longest = config.words.max_words if config.text == "words" else config.encoder.max_length
@@ -148,34 +148,34 @@ class TreaderNetwork(Network):
         self.vote = VoteHead(n_labels, log=config.head.vote == "log") if voting else None
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Σ over documents and labels of BCE (Eq. 19 on logits), and the number of documents."""
+        """Return Σ over documents and labels of BCE (Eq. 19 on logits), and the number of documents."""
         total = self.head.voted_loss(self.dropout(self._read(batch)), batch, self._votes(batch))
         return total, torch.tensor(float(len(batch)), device=total.device)
 
     def rank(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
-        """(labels, σ of their logits) of the k best labels."""
+        """Return (labels, σ of their logits) of the k best labels."""
         return self.head.voted_rank(self._read(batch), k, self._votes(batch))
 
     def score(self, batch: Batch, label: int) -> Tensor:
-        """(B,) what an explanation follows: the label's logit."""
+        """Return the score that an explanation uses, the label's logit: (B,)."""
         return self.head.voted_score(self._read(batch), label, self._votes(batch))
 
     def _votes(self, batch: Batch) -> Votes | None:
         if self.vote is None:
             return None
-        assert isinstance(batch, TaughtBatch)  # a network that counts votes is fed scopes
+        assert isinstance(batch, TaughtBatch)  # a network that counts votes receives scopes
         votes: Votes = self.vote(batch)
         return votes
 
     def _read(self, batch: Batch) -> Tensor:
-        """(B, bottleneck): O_Interaction."""
+        """Return O_Interaction: (B, bottleneck)."""
         states, mask = self.encoder(batch.ids, batch.mask, batch.lower).states[-1], batch.mask  # E_x
-        if self.encoder.layout.pad_left:  # the reader counts places from the first word on
+        if self.encoder.layout.pad_left:  # the reader counts positions from the first word
             order = (~mask).int().argsort(dim=1, stable=True)
             states, mask = states.gather(1, order.unsqueeze(2).expand_as(states)), mask.gather(1, order)
         scope = None
         if self.scope is not None:
-            assert isinstance(batch, TaughtBatch)  # a network with a teacher is fed scopes
+            assert isinstance(batch, TaughtBatch)  # a network with a teacher receives scopes
             scope = self.scope(batch, self.encoder.embed_words())  # E_y′
         read: Tensor = self.reader(states, mask, scope)
         return read

@@ -1,8 +1,9 @@
-"""TReaderXML's dual cooperative network: a text and its teacher knowledge, read apart, then together.
+"""TReaderXML's dual cooperative network: read a text and its teacher knowledge separately, then together.
 
-States of words enter, with masks that say which are real; one vector a text leaves. Knows no labels: scopes come as
-rows of description words, and a head stands on top. Equations are those of Wang et al. (2022); `reader.norm` adds what
-they lack to be trained deep (docs/methods/treader.md, "Why the literal network hardly learns").
+Input: states of words, with masks of the real ones. Output: one vector per text. This module knows no labels: scopes
+are given as rows of description words, and the head is separate. Equations are those of Wang et al. (2022).
+`reader.norm` adds the norms and residuals that a deep network needs to train and that the equations lack
+(docs/methods/treader.md, "Why the literal network hardly learns").
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Reading = Literal["none", "mmhsa+r", "mhsa+r", "mhsa+r+mmhsa", "mmhsa+mhsa", "mm
 
 
 class ReaderConfig(Settings):
-    """How text and teacher knowledge are read."""
+    """Settings of how text and teacher knowledge are read."""
 
     teacher: bool = Field(True, description="read the scope's descriptions before the text")
     reading: Reading = Field(
@@ -39,7 +40,7 @@ class ReaderConfig(Settings):
 
 
 class PoolConfig(Settings):
-    """From the states of all words to one vector."""
+    """Settings of the pooling from the states of all words to one vector."""
 
     pool: Literal["flatten", "mean", "apart"] = Field(
         "flatten",
@@ -51,8 +52,8 @@ class PoolConfig(Settings):
 class Attention(nn.Module):
     """Multi-head self-attention: tanh([H_1; …; H_h] W^MH), H_i = softmax(Q Kᵀ / √d_k) V (Eq. 3 to 13); no biases.
 
-    Causal (MMHSA), a word attends to itself and to those before it; else (MHSA) to all. Padding is never attended to,
-    and what it says itself is 0, as is what a word says that may attend to nothing.
+    If causal (MMHSA), a word attends to itself and to earlier words; otherwise (MHSA) to all. No word attends to
+    padding. The output is 0 at padding, and at words that can attend to nothing.
     """
 
     def __init__(self, width: int, heads: int, causal: bool) -> None:
@@ -60,12 +61,12 @@ class Attention(nn.Module):
         self.heads, self.d_k, self.causal = heads, width // heads, causal
         self.qkv = nn.Linear(width, 3 * heads * self.d_k, bias=False)  # W^q, W^k and W^v of all heads
         self.join = nn.Linear(heads * self.d_k, width, bias=False)  # W^MH
-        # torch's own first weights let each of the three layers in a row pass a third of what it reads
+        # with torch's default initialization, each of these three consecutive layers would shrink its input to a third
         for weight in (*self.qkv.weight.chunk(3), self.join.weight):
             nn.init.xavier_uniform_(weight)
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        """(B, T, d) and (B, T) → (B, T, d)."""
+        """Map states (B, T, d) and mask (B, T) to states (B, T, d)."""
         n, length, _ = states.shape
         parts = self.qkv(states).view(n, length, 3, self.heads, self.d_k).permute(2, 0, 3, 1, 4)
         query, key, value = parts.unbind()  # (B, h, T, d_k) each
@@ -73,7 +74,7 @@ class Attention(nn.Module):
         if self.causal:
             seen = seen & torch.ones(length, length, dtype=torch.bool, device=mask.device).tril()
         any_seen = seen.any(3, keepdim=True)  # (B, 1, T, 1)
-        # a row that sees nothing would be NaN, and so would its gradient: it sees all, and is then left out
+        # a row that attends to nothing would be NaN, and so would its gradient: let it attend to all, then zero it
         heads = F.scaled_dot_product_attention(query, key, value, attn_mask=seen | ~any_seen)  # scaled by 1 / √d_k
         heads = heads.masked_fill(~(any_seen & mask[:, None, :, None]), 0)
         joined: Tensor = self.join(heads.transpose(1, 2).reshape(n, length, -1)).tanh()
@@ -81,7 +82,7 @@ class Attention(nn.Module):
 
 
 class Layer(Attention):
-    """An attention F and what surrounds it: F(x), or x + F(x) with `residual`; F reads norm(x) with `norm`."""
+    """An attention F with its surroundings: F(x), or x + F(x) with `residual`; with `norm`, F reads norm(x)."""
 
     def __init__(self, width: int, heads: int, *, causal: bool, norm: bool, residual: bool) -> None:
         super().__init__(width, heads, causal)
@@ -89,15 +90,15 @@ class Layer(Attention):
         self.residual = residual
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        """(B, T, d) and (B, T) → (B, T, d); padding that is 0 stays 0."""
+        """Map states (B, T, d) and mask (B, T) to states (B, T, d); padding that is 0 stays 0."""
         read = super().forward(states if self.norm is None else self.norm(states), mask)
         return states + read if self.residual else read
 
 
 class Branch(nn.Module):
-    """One side of Reading: O = second(R), R = E + first(E) (Eq. 14, 15), or what a configuration leaves of it.
+    """One branch of Reading: O = second(R), R = E + first(E) (Eq. 14, 15), or the part that a configuration keeps.
 
-    With `norm`, a configuration that has a residual has one around both attentions.
+    With `norm`, a configuration with a residual connection has one around both attentions.
     """
 
     def __init__(self, width: int, heads: int, reading: Reading, norm: bool) -> None:
@@ -110,7 +111,7 @@ class Branch(nn.Module):
         )
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        """(B, T, d) and (B, T) → (B, T, d)."""
+        """Map states (B, T, d) and mask (B, T) to states (B, T, d)."""
         for layer in self.layers:
             states = layer(states, mask)
         return states
@@ -119,7 +120,7 @@ class Branch(nn.Module):
 class DualReader(nn.Module):
     """Both branches, Interaction (Eq. 16, and a causal attention over both), and the bottleneck (Eq. 17).
 
-    The teacher stands first, so that under the causal mask the text reads it and it never reads the text.
+    The teacher comes first: under the causal mask, the text attends to it, but it never attends to the text.
     """
 
     def __init__(self, width: int, max_length: int, config: ReaderConfig, pool: PoolConfig) -> None:
@@ -127,7 +128,7 @@ class DualReader(nn.Module):
         heads, norm = config.heads, config.norm
         self.text = Branch(width, heads, config.reading, norm)
         self.teacher = Branch(width, heads, config.reading, norm) if config.teacher else None
-        # E_y′ is a mean of many descriptions and far quieter than a word of the text beside it
+        # E_y′ is a mean of many descriptions, so its norm is far smaller than that of a word of the text
         self.teacher_norm = nn.LayerNorm(width) if config.teacher and norm else None
         self.interaction = Layer(width, heads, causal=True, norm=norm, residual=norm)
         self.pool = pool.pool
@@ -138,7 +139,7 @@ class DualReader(nn.Module):
     def forward(self, text: Tensor, mask: Tensor, scope: tuple[Tensor, Tensor] | None) -> Tensor:
         """Return (B, bottleneck); text (B, T, d) is padded on the right, scope is (B, m, d) with its mask (B, m)."""
         states = self.text(text.masked_fill(~mask.unsqueeze(2), 0), mask)
-        m = 0  # places of the teacher
+        m = 0  # positions of the teacher
         if self.teacher is not None and scope is not None:
             taught, reached = scope
             m = taught.shape[1]
@@ -146,10 +147,10 @@ class DualReader(nn.Module):
                 taught = self.teacher_norm(taught).masked_fill(~reached.unsqueeze(2), 0)
             states = torch.cat([self.teacher(taught, reached), states], dim=1)
             mask = torch.cat([reached, mask], dim=1)
-        states = self.interaction(states, mask)  # 0 where padding is
+        states = self.interaction(states, mask)  # 0 at padding
         if self.pool == "flatten":
             flat = states.flatten(1)
-            # places that no text of the batch reaches would add 0
+            # positions beyond all texts of the batch would add 0
             return F.linear(flat, self.bottleneck.weight[:, : flat.shape[1]])
         sides = [slice(0, m), slice(m, None)] if self.pool == "apart" and m else [slice(None)]
         pooled: Tensor = self.bottleneck(torch.cat([_mean(states[:, side], mask[:, side]) for side in sides], dim=1))
@@ -157,15 +158,15 @@ class DualReader(nn.Module):
 
 
 def _mean(states: Tensor, mask: Tensor) -> Tensor:
-    """(B, d): the mean of the real places, whose padding is 0; 0 where none is real."""
+    """Return the mean over the real positions; padding must be 0; 0 if no position is real: (B, d)."""
     return states.sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
 
 
 class ScopeReader(nn.Module):
-    """E_y′: the mean over a scope's descriptions, word place by word place (Algorithm 1, line 8).
+    """E_y′: the mean over a scope's descriptions, position by position (Algorithm 1, line 8).
 
-    `descriptions` (entries, m) are word numbers, −1 where a description has ended; `scale` multiplies their vectors.
-    An empty scope is a learned vector in every place; one without a known word says nothing.
+    `descriptions` (entries, m) are word numbers, −1 after a description's end; `scale` multiplies their vectors. An
+    empty scope is a learned vector at every position; a scope without a known word adds nothing.
     """
 
     descriptions: Tensor
@@ -178,7 +179,7 @@ class ScopeReader(nn.Module):
         self.null = nn.Parameter(torch.zeros(descriptions.shape[1], width))
 
     def forward(self, batch: TaughtBatch, words: nn.Embedding) -> tuple[Tensor, Tensor]:
-        """Return (B, m, d), and (B, m): which places any description of the scope reaches."""
+        """Return the means (B, m, d), and (B, m): which positions any description of the scope reaches."""
         n, m = len(batch), self.descriptions.shape[1]
         sizes = batch.scope_starts.diff()
         ids = self.descriptions[batch.scope]  # (entries of all scopes, m)

@@ -1,7 +1,7 @@
-"""Renewal: from one epoch on, neighbours are searched by the encoder as training has made it by then.
+"""Renewal: from a given epoch on, search neighbours with the encoder as trained so far.
 
-The encoder learns more afterwards, so the one that compares is a copy. It is part of the network's state while
-training runs: checkpoints hold it, and so do the weights of the best epoch, which may lie before the renewal.
+The encoder is trained further afterwards, so the search uses a copy. The copy is part of the network's state during
+training: checkpoints contain it, and so do the weights of the best epoch, which may precede the renewal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from xmtc.neural.prepare import Prepared
 
 
 class Snapshot(nn.Module):
-    """A copy of an encoder, which is not trained; `taken` once it is that of the renewal."""
+    """A copy of an encoder that is not trained; `taken` is true after the renewal."""
 
     taken: Tensor
 
@@ -38,12 +38,12 @@ class Snapshot(nn.Module):
 class Renewal:
     """Renews the scopes of train and dev, in place, before epoch `after` (from 0); `first` is the teacher until then.
 
-    Call it before every epoch, also where a run resumes, and `finish` after the last.
+    Call it before every epoch, including when a run resumes, and call `finish` after the last.
     """
 
     def __init__(self, network: TreaderNetwork, ready: Prepared[TreaderConfig], first: Teacher, after: int) -> None:
         train, dev = ready.data.inputs, ready.dev[0]
-        assert isinstance(train, TaughtInputs)  # a network with a teacher is fed scopes
+        assert isinstance(train, TaughtInputs)  # a network with a teacher receives scopes
         assert isinstance(dev, TaughtInputs)
         self._train, self._dev, self._tokenizer, self._progress = train, dev, ready.tokenizer, ready.progress
         self._network, self._first, self._after = network, first, after
@@ -51,22 +51,22 @@ class Renewal:
         self._renewed: Teacher | None = None
 
     def __call__(self, epoch: int) -> None:
-        """Search anew if it is time and this process has not done so."""
+        """Search again if it is time and this process has not done so."""
         if epoch < self._after or self._renewed is not None:
             return
-        if not self._snapshot.taken:  # a resumed run has it from the checkpoint
+        if not self._snapshot.taken:  # a resumed run loads it from the checkpoint
             self._snapshot.take(self._network.encoder)
         self._renewed = self._search()
 
     def finish(self) -> tuple[Teacher, bool]:
-        """Return the teacher of the weights that were kept, and whether it is the renewed one."""
+        """Return the teacher that belongs to the kept weights, and whether it is the renewed one."""
         self._network.snapshot = None
         if not self._snapshot.taken:
             return self._first, False
         return self._renewed or self._search(), True
 
     def _search(self) -> Teacher:
-        """The teacher by the snapshot; both parts have its scopes from now on."""
+        """Return the teacher that uses the snapshot; from now on, train and dev have its scopes."""
         self._progress.stage("renewing neighbours")
         encoder, first = self._snapshot.encoder, self._first
         vectors, dev_vectors = (mean_states(encoder, part.tokens, self._progress) for part in (self._train, self._dev))

@@ -1,7 +1,7 @@
-"""Scopes: a document's teacher set, the labels of its nearest documents and the parents of these (TReaderXML, 3.2).
+"""Scopes: a document's teacher set, the labels of its nearest documents and their parents (TReaderXML, 3.2).
 
-Neighbours, the labels of the documents they were found among, and a label set enter; entries of the label set with
-weights leave, one set a document. Knows no texts and no network.
+Input: neighbours, the labels of the documents searched, and a label set. Output: weighted entries of the label set, one
+set per document. This module knows no texts and no network.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from xmtc.core.labels import LabelSet
 from xmtc.core.parallel import blocks
 from xmtc.features.neighbours import Neighbours
 
-_BLOCK = 1 << 15  # documents worked on at once: bounds memory
+_BLOCK = 1 << 15  # documents processed at once: limits memory
 
 Ancestors = Literal["none", "parents", "all"]
 
 
 class ScopeConfig(Settings):
-    """Which labels make up a teacher set."""
+    """Settings of the labels in a teacher set."""
 
     literal: bool = Field(False, description="Algorithm 1 to the letter: labels without a parent are left out")
     ancestors: Ancestors = Field("parents", description="what is added to the labels of the neighbours")
@@ -50,11 +50,11 @@ class ScopeConfig(Settings):
 
 @dataclass(eq=False)
 class Scopes:
-    """Teacher sets of many documents: document i's is `entries[offsets[i]:offsets[i + 1]]`, ascending, each once."""
+    """Teacher sets of many documents; set i is `entries[offsets[i]:offsets[i + 1]]`, ascending, without duplicates."""
 
     entries: NDArray[np.int32]  # of the label set; those from n_labels on have no parameters
-    weights: NDArray[np.float32]  # in the mean of the descriptions; those of one set add up to 1
-    votes: NDArray[np.float32]  # Σ s^p over the neighbours that have the label; an ancestor's is that of its best label
+    weights: NDArray[np.float32]  # in the mean of the descriptions; those of one set sum to 1
+    votes: NDArray[np.float32]  # Σ s^p over the neighbours that have the label; an ancestor has that of its best label
     offsets: NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -72,13 +72,13 @@ class Scopes:
 def build_scopes(neighbours: Neighbours, Y: sp.csr_matrix, labels: LabelSet, config: ScopeConfig) -> Scopes:
     """Return the teacher set of each document whose `neighbours` are rows of Y (pool documents × entries).
 
-    A set holds the labels of the neighbours and, as `config.ancestors` says, their parents or all their ancestors;
-    with `literal`, labels without a parent stay out (Algorithm 1), so that a label set without hierarchy gives empty
-    sets. A label's vote is the sum of s^p over the neighbours that have it, s being their similarity; an ancestor's is
-    the largest vote of a label below it (or its own, if neighbours have it and that is more). Weights are 1 / size of
-    the set or, with `weighted`, the votes divided by their sum.
+    A set holds the labels of the neighbours and, depending on `config.ancestors`, their parents or all their ancestors.
+    With `literal`, labels without a parent are excluded (Algorithm 1), so sets are empty for a label set without
+    hierarchy. A label's vote is the sum of s^p over the neighbours that have it, where s is their similarity. An
+    ancestor's vote is the largest vote of a label below it, or its own vote if neighbours have it and that is larger.
+    Weights are 1 / size of the set or, with `weighted`, the votes divided by their sum.
 
-    Every stored entry of Y is a label of a document, whatever its value. A hierarchy with a cycle is a DataError.
+    Every stored entry of Y is a label of a document, whatever its value. A hierarchy with a cycle raises DataError.
     """
     if Y.shape[1] != len(labels):
         raise DataError(f"Y has {Y.shape[1]} columns for {len(labels)} labels")
@@ -108,8 +108,8 @@ def build_scopes(neighbours: Neighbours, Y: sp.csr_matrix, labels: LabelSet, con
 def describe_entries(labels: LabelSet, pifa_words: Callable[[NDArray[np.int64]], list[str]] | None = None) -> list[str]:
     """Return one text for each entry: its description, else its name, else its documents' top words, else its id.
 
-    A name that is only the id tells nothing and does not count. `pifa_words` gets the labels (those with parameters)
-    that have neither description nor name, and returns a text for each, "" where it knows none.
+    A name equal to the id is ignored. `pifa_words` receives the labels (those with parameters) that have neither
+    description nor name, and returns a text for each, or "" if it has none.
     """
     texts = [
         description.strip() or (name.strip() if name != label else "")
@@ -123,12 +123,12 @@ def describe_entries(labels: LabelSet, pifa_words: Callable[[NDArray[np.int64]],
 
 
 def check_hierarchy(labels: LabelSet) -> None:
-    """Refuse a hierarchy in which a label is above itself, naming the labels of one such cycle."""
+    """Raise DataError if a label is its own ancestor, naming the labels of one such cycle."""
     _top_down(labels)
 
 
 def _top_down(labels: LabelSet) -> list[int]:
-    """All entries, parents before their children."""
+    """Return all entries, parents before their children."""
     try:
         return list(TopologicalSorter(dict(enumerate(labels.parents))).static_order())
     except CycleError as error:
@@ -136,9 +136,9 @@ def _top_down(labels: LabelSet) -> list[int]:
         raise DataError(f"the hierarchy runs in a circle: {cycle}; remove one of these parents") from None
 
 
-@lru_cache(maxsize=4)  # a model that tags one text after another asks for the same each time
+@lru_cache(maxsize=4)  # a model that tags texts one by one requests the same result each time
 def _ancestors(labels: LabelSet, kind: Ancestors) -> sp.csr_matrix:
-    """(entries × entries): the stored columns of a row are what is added with that entry."""
+    """Return a matrix (entries × entries): the stored columns of a row are the ancestors added with that entry."""
     top_down = _top_down(labels)
     above: list[tuple[int, ...]] = [()] * len(labels)
     if kind == "parents":
@@ -156,7 +156,7 @@ Triples = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]  # do
 
 
 def _votes(rows: NDArray[np.int32], shares: NDArray[np.float64], has: sp.csr_matrix) -> Triples:
-    """The labels of each document's neighbours, each once, with the sum of these neighbours' shares."""
+    """Return the distinct labels of each document's neighbours, with the sum of these neighbours' shares."""
     there = rows >= 0
     indptr = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
     near = sp.csr_matrix((shares[there], rows[there], indptr), shape=(len(rows), has.shape[0]))
@@ -167,7 +167,7 @@ def _votes(rows: NDArray[np.int32], shares: NDArray[np.float64], has: sp.csr_mat
 def _with_ancestors(
     documents: NDArray[np.int64], entries: NDArray[np.int64], votes: NDArray[np.float64], above: sp.csr_matrix
 ) -> Triples:
-    """The same with what is above the entries; of entries that come twice, the larger vote. Sorted."""
+    """Return the entries and their ancestors, sorted; duplicate entries keep the larger vote."""
     counts = np.diff(above.indptr)[entries]
     source = np.repeat(np.arange(len(entries)), counts)
     within = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)

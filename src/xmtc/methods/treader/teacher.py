@@ -1,7 +1,7 @@
-"""Teacher knowledge: the documents trained on, searched for those nearest to a text, and the scope these give it.
+"""Teacher knowledge: search the training documents nearest to a text, and build the text's scope from them.
 
-Texts enter with their tokens; neighbours and scopes leave. A saved model holds all of it: the
-pool's vectors, labels and ids, and what turns a text into such a vector. Knows no network but the one that compares.
+Input: texts with their tokens. Output: neighbours and scopes. A saved model contains all of it: the pool's vectors,
+labels and ids, and the comparer that turns a text into a vector. The only network known here is the comparer's.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from xmtc.neural.embed import FrozenEncoder
 
 _FOLDER = "teacher"
-_SPARE = 4  # times k neighbours are sought where near-duplicates are left out
+_SPARE = 4  # times k neighbours are retrieved if near-duplicates are excluded
 
 
 class TeacherConfig(NeighbourConfig):
-    """Which training documents teach a text, and how they are found."""
+    """Settings of which training documents are a text's neighbours, and how they are found."""
 
     encoder: EncoderConfig | None = Field(
         None, description="another encoder to compare documents by (vectors = encoder); None: the one of `encoder`"
@@ -73,35 +73,35 @@ class TeacherConfig(NeighbourConfig):
 
 
 class Comparer(ABC):
-    """Makes the vectors by which documents are compared."""
+    """Makes the vectors that documents are compared by."""
 
     @property
     @abstractmethod
     def width(self) -> int:
-        """Columns of the vectors."""
+        """Return the number of columns of the vectors."""
 
     @abstractmethod
     def __call__(self, texts: Texts, tokens: Tokens) -> Vectors:
-        """Return a row for each text; `tokens` are those that the network reads."""
+        """Return one row per text; `tokens` are those that the network reads."""
 
     def once(self, texts: Texts, tokens: Tokens, progress: Progress) -> Vectors:
-        """Return the same; where it is expensive, from the cache."""
+        """Return the same, from the cache if it is expensive."""
         return self(texts, tokens)
 
     @abstractmethod
     def save(self, out: FolderWriter) -> None:
-        """Write what is needed to compare new texts."""
+        """Write everything needed to compare new texts."""
 
 
 @dataclass(frozen=True, eq=False)
 class ByWords(Comparer):
-    """Mean word vectors (Eq. 1), as they were before training; rows of `table` that say nothing are zero."""
+    """Mean word vectors (Eq. 1), from before training; ignored rows of `table` are zero."""
 
     table: NDArray[np.float32]  # (words, d)
 
     @property
     def width(self) -> int:
-        """Columns of the table."""
+        """Return the number of columns of the table."""
         return int(self.table.shape[1])
 
     def __call__(self, texts: Texts, tokens: Tokens) -> Vectors:
@@ -115,13 +115,13 @@ class ByWords(Comparer):
 
 @dataclass(frozen=True, eq=False)
 class ByTfidf(Comparer):
-    """TF-IDF."""
+    """Compares by TF-IDF."""
 
     tfidf: Tfidf
 
     @property
     def width(self) -> int:
-        """Number of terms."""
+        """Return the number of terms."""
         return len(self.tfidf.vocabulary)
 
     def __call__(self, texts: Texts, tokens: Tokens) -> Vectors:
@@ -129,19 +129,19 @@ class ByTfidf(Comparer):
         return self.tfidf.transform(texts)
 
     def save(self, out: FolderWriter) -> None:
-        """Write vocabulary and idf."""
+        """Write the vocabulary and idf."""
         out.arrays(f"{_FOLDER}/tfidf", self.tfidf.arrays())
 
 
 @dataclass(frozen=True, eq=False)
 class ByEncoder(Comparer):
-    """The mean of an encoder's last layer: as it was pretrained, or as it was when neighbours were renewed."""
+    """The mean of an encoder's last layer: as pretrained, or as it was when neighbours were renewed."""
 
     encoder: FrozenEncoder
 
     @property
     def width(self) -> int:
-        """Width of the encoder's states."""
+        """Return the width of the encoder's states."""
         return self.encoder.encoder.width
 
     def __call__(self, texts: Texts, tokens: Tokens) -> Vectors:
@@ -149,17 +149,17 @@ class ByEncoder(Comparer):
         return self.encoder(texts)
 
     def once(self, texts: Texts, tokens: Tokens, progress: Progress) -> Vectors:
-        """Return the means, or what an earlier run kept."""
+        """Return the means, or load them from an earlier run."""
         return self.encoder.once(texts, progress)
 
     def save(self, out: FolderWriter) -> None:
-        """Write the encoder, weights and all."""
+        """Write the encoder, including its weights."""
         self.encoder.save(out, _FOLDER)
 
 
 @dataclass(frozen=True, eq=False)
 class Teacher:
-    """The documents trained on, and how a text finds its scope among their labels."""
+    """The training documents, and how a text finds its scope among their labels."""
 
     labels: LabelSet
     ids: Texts  # of the pool's documents
@@ -181,26 +181,27 @@ class Teacher:
         scope: ScopeConfig,
         progress: Progress = SILENT,
     ) -> Teacher:
-        """Make a teacher of the pool's documents, whose `vectors` are given."""
+        """Build a teacher from the pool's documents and their `vectors`."""
         store = NeighbourStore.build(vectors, neighbours.approximate, progress)
         return cls(labels, ids, Y, store, compare, neighbours, scope)
 
     def teach_pool(self, vectors: Vectors, progress: Progress = SILENT) -> Scopes:
-        """Return the scopes of the pool's own documents, as training reads them.
+        """Return the scopes of the pool's own documents, as used in training.
 
-        No document is its own neighbour, or its labels would leak in; nor is one above `neighbours.cap`.
+        A document is not its own neighbour, or its labels would leak; nor is a document with a similarity above
+        `neighbours.cap`.
         """
         own, k, cap = np.arange(len(self.ids)), self.neighbours.k, self.neighbours.cap
         found = search_once(self.store, vectors, k if cap is None else _SPARE * k, own=own, progress=progress)
         return self.scopes(found if cap is None else found.below(cap, k))
 
     def teach_once(self, texts: Texts, tokens: Tokens, progress: Progress = SILENT) -> Scopes:
-        """Return the scopes of other texts; neighbours are kept for later runs."""
+        """Return the scopes of other texts; neighbours are cached for later runs."""
         vectors = self.compare.once(texts, tokens, progress)
         return self.scopes(search_once(self.store, vectors, self.neighbours.k, progress=progress))
 
     def teach(self, texts: Texts, tokens: Tokens) -> Scopes:
-        """Return the same; nothing is kept."""
+        """Return the same, without the cache."""
         return self.scopes(self.search(texts, tokens))
 
     def search(self, texts: Texts, tokens: Tokens) -> Neighbours:
@@ -208,7 +209,7 @@ class Teacher:
         return self.store.search(self.compare(texts, tokens), self.neighbours.k)
 
     def scopes(self, neighbours: Neighbours) -> Scopes:
-        """Return the labels of these neighbours, and what is above them."""
+        """Return the labels of these neighbours, and their ancestors."""
         return build_scopes(neighbours, self.Y, self.labels, self.scope)
 
     def explain(self, texts: Texts, tokens: Tokens, explanation: Explanation) -> Explanation:
@@ -227,7 +228,7 @@ class Teacher:
         )
 
     def save(self, out: FolderWriter) -> None:
-        """Write pool and comparer."""
+        """Write the pool and the comparer."""
         self.save_pool(out)
         self.compare.save(out)
 
@@ -245,7 +246,7 @@ class Teacher:
         scope: ScopeConfig,
         compare: Comparer,
     ) -> Teacher:
-        """Return the teacher of a saved model, its arrays mapped into memory."""
+        """Load the teacher of a saved model; arrays are memory-mapped."""
         store = NeighbourStore.from_arrays(reader.arrays(f"{_FOLDER}/store"), compare.width)
         ids, Y = restore_documents(reader.arrays(f"{_FOLDER}/pool"), len(store), len(labels))
         return cls(labels, ids, Y, store, compare, neighbours, scope)
@@ -254,15 +255,15 @@ class Teacher:
 def load_comparer(
     reader: FolderReader, vectors: str, tfidf: TfidfConfig, settings: EncoderConfig, n_words: int | None
 ) -> Comparer:
-    """Return what compares new texts with a saved model's pool; `settings` are those of the encoder that does.
+    """Load what compares new texts with a saved model's pool; `settings` are those of the comparing encoder.
 
-    n_words: how many words or pieces the network's tokenizer numbers, which a table of word vectors must know; None if
-    it is not known.
+    n_words: number of words or pieces of the network's tokenizer, which a table of word vectors must cover; None if
+    unknown.
     """
     if vectors == "words":
         return ByWords(check_array(reader.arrays(f"{_FOLDER}/words"), "table", "float32", ndim=2, length=n_words))
     if vectors == "tfidf":
         return ByTfidf(Tfidf.from_arrays(reader.arrays(f"{_FOLDER}/tfidf"), tfidf))
-    from xmtc.neural.embed import FrozenEncoder  # needs torch, which an exported model does without
+    from xmtc.neural.embed import FrozenEncoder  # needs torch, which an exported model does not use
 
     return ByEncoder(FrozenEncoder.restore(reader, _FOLDER, settings))

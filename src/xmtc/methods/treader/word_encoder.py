@@ -1,7 +1,7 @@
-"""Word vectors in an encoder's place: for networks that read words and bring their own layers.
+"""Word vectors that replace an encoder, for networks that read words and have their own layers.
 
-Rows of word numbers enter, one vector a word leaves, and nothing of its context. To its callers it is an encoder
-without layers and a tokenizer.
+Input: rows of word numbers. Output: one context-free vector per word. Callers can use it as an encoder without layers,
+with a tokenizer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from xmtc.neural.word_layout import WORD_LAYOUT
 
 
 class WordEncoder(Encoder):
-    """A table of word vectors; a step touches few of its rows."""
+    """A table of word vectors; a step updates few of its rows."""
 
     def __init__(self, n_words: int, width: int) -> None:
         nn.Module.__init__(self)  # there is no network inside
@@ -26,9 +26,9 @@ class WordEncoder(Encoder):
         self.width, self.n_layers, self.n_heads = width, 0, 0
 
     def forward(self, ids: Tensor, mask: Tensor, lower: Tensor | None = None) -> Encoded:
-        """Return the vectors of padded word numbers (B, T); the first word stands where others have [CLS].
+        """Return the vectors of padded word numbers (B, T); the first word takes the position of [CLS].
 
-        There are no layers, so nothing is stored of any: `lower` is None.
+        There are no layers, so no states are stored: `lower` is None.
         """
         return Encoded((self.words(ids),), mask, torch.zeros(len(ids), dtype=torch.long, device=ids.device))
 
@@ -38,7 +38,7 @@ class WordEncoder(Encoder):
 
 
 class WordTokenizer(Tokenizer):
-    """A vocabulary of words, called as an encoder's tokenizer is."""
+    """A vocabulary of words, with the interface of an encoder's tokenizer."""
 
     def __init__(self, words: Words) -> None:
         super().__init__(words, words.max_words)
@@ -49,10 +49,10 @@ class WordTokenizer(Tokenizer):
         return found
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
-        """Return each word's (start, end) in characters of the text."""
+        """Return the (start, end) of each word in the text, in characters."""
         found: list[tuple[int, int]] = self.inner.offsets(text)
         return found
 
     def fingerprint(self) -> str:
-        """Return a string that changes whenever the numbers could."""
+        """Return a string that changes whenever the numbers could change."""
         return str(self.inner.fingerprint())

@@ -1,8 +1,8 @@
-"""Whether a ranker should read the matcher's vector beside TF-IDF (`rank.embedding = "auto"`), decided on dev.
+"""Decide on dev whether a ranker should read the matcher's vector next to TF-IDF (`rank.embedding = "auto"`).
 
-Features of training and dev documents and their retrieved clusters enter, a `FeatureChoice` leaves. Both rankers are
-trained, each on a quarter of the clusters but on all training documents: with fewer documents, words would be at a
-disadvantage against dense vectors. Knows no matcher.
+Input: features of training and dev documents and their retrieved clusters. Output: a `FeatureChoice`. Both rankers are
+trained on a quarter of the clusters but on all training documents: with fewer documents, words would be at a
+disadvantage against dense vectors. This module knows no matcher.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from xmtc.linear.solver import SolverConfig
 from xmtc.linear.tree import Negatives
 from xmtc.methods.xbert.ranker import StagedSearchConfig, join_features, rank_in_clusters, train_ranker
 
-_SHARE = 4  # one of so many clusters is tried
-_FEWEST = 8  # clusters that are tried, where there are as many
-_DEPTH = 5  # labels ranked, as many as the metrics of dev look at
+_SHARE = 4  # one in this many clusters is tried
+_FEWEST = 8  # minimum number of clusters tried, if there are as many
+_DEPTH = 5  # labels ranked, as many as the dev metrics need
 
 
 class FeatureChoice(Record):
-    """What dev said: scores of the ranker on TF-IDF alone and on TF-IDF joined with the matcher's vector."""
+    """Dev scores of the ranker on TF-IDF alone, and on TF-IDF with the matcher's vector."""
 
     joined: bool
     alone_score: float
@@ -37,16 +37,16 @@ class FeatureChoice(Record):
 
 @dataclass(frozen=True, eq=False)
 class MatchedDocuments:
-    """Documents with what their rankers may read, their retrieved clusters and their labels."""
+    """Documents with the features of their rankers, their retrieved clusters and their labels."""
 
     X: sp.csr_matrix  # TF-IDF
-    vectors: NDArray[np.float32]  # the matcher's
+    vectors: NDArray[np.float32]  # of the matcher
     clusters: Ranking
     Y: sp.csr_matrix
 
     def inside(self, sample: NDArray[np.int64], labels: NDArray[np.int64], n_clusters: int) -> MatchedDocuments:
-        """Return the same documents with the clusters of a sample alone, renumbered, and with their labels alone."""
-        number = np.full(n_clusters + 1, -1, dtype=np.int32)  # the last place stands for padding, −1
+        """Return the same documents with only the clusters of a sample, renumbered, and only their labels."""
+        number = np.full(n_clusters + 1, -1, dtype=np.int32)  # the last position is for padding, −1
         number[sample] = np.arange(len(sample))
         clusters = self.clusters.keep(number[self.clusters.labels] >= 0)
         clusters = Ranking(number[clusters.labels], clusters.scores)
@@ -71,8 +71,8 @@ def choose_features(
 ) -> FeatureChoice:
     """Train both rankers on a sample of the clusters and return which one ranks dev better by `metric`.
 
-    Ranked are the dev documents that have a label in the sample and a retrieved cluster of it, among the labels of
-    the sample. TF-IDF alone wins ties: it makes the smaller model.
+    Dev documents are ranked if they have a label in the sample and a retrieved cluster of it; only labels of the sample
+    are ranked. TF-IDF alone wins ties: its model is smaller.
     """
     n_clusters = partition.n_clusters
     n_tried = min(n_clusters, max(_FEWEST, -(-n_clusters // _SHARE)))

@@ -1,6 +1,6 @@
-"""Export of X-BERT: the body of each neural matcher becomes a graph, its layer over the clusters an array.
+"""Export X-BERT: the body of each neural matcher becomes a graph, its layer over the clusters an array.
 
-TF-IDF, index, linear matchers and rankers are written as they are.
+TF-IDF, index, linear matchers and rankers are written unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class TracedXttention(nn.Module):
-    """X-ttention without packed sequences, which a trace cannot hold: the backward direction reads reversed texts."""
+    """X-ttention without packed sequences, which cannot be traced: the backward direction reads reversed texts."""
 
     def __init__(self, body: Xttention) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class TracedXttention(nn.Module):
             self.directions.append(lstm)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """(B, mlp), as `Xttention.forward`."""
+        """Return the same as `Xttention.forward`: (B, mlp)."""
         words = self.body.words(ids)
         places = torch.arange(ids.shape[1], device=ids.device)
         turned = mask.sum(1, keepdim=True) - 1 - places  # (B, T): the text from its last word on; below 0 is padding
@@ -52,7 +52,7 @@ class TracedXttention(nn.Module):
 
 
 def write_frozen(model: StagedModel, config: XbertConfig, out: FolderWriter, int8: bool) -> None:
-    """Write an exported model; `frozen.py` reads it."""
+    """Write an exported model, which `frozen.py` reads."""
     reader, writer = model.reader, FrozenWriter(out, int8)
     if not isinstance(reader, TextReader):
         raise ModelError("this model's matcher is linear (match.kind = linear): it needs no torch, and is not exported")
@@ -96,5 +96,5 @@ def _write_matcher(matcher: NeuralMatcher, writer: FrozenWriter, prefix: str) ->
 
 
 def _take(states: Tensor, places: Tensor) -> Tensor:
-    """(B, T, d) at (B, T) places."""
+    """Return the states (B, T, d) at positions (B, T)."""
     return states.gather(1, places.unsqueeze(2).expand(-1, -1, states.shape[2]))

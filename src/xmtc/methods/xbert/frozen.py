@@ -1,4 +1,4 @@
-"""An exported X-BERT model: the neural matchers are ONNX graphs; index, linear matchers and rankers are as trained."""
+"""Rank with an exported X-BERT model: neural matchers are ONNX graphs; index, linear matchers, rankers as trained."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ from xmtc.neural.graph import Graph
 
 
 class XbertSpec(FrozenSpec):
-    """What an exported model stores of its matchers."""
+    """Settings of the matchers, stored in an exported model."""
 
-    words: bool = False  # whether texts are read as words (X-ttention), not by an encoder's tokenizer
+    words: bool = False  # whether texts are read as words (X-ttention), without an encoder's tokenizer
     vectors: bool = False  # whether rankers read the matcher's vectors
-    linear: float = Field(0.0, ge=0, le=1)  # share of a linear matcher beside the neural one
+    linear: float = Field(0.0, ge=0, le=1)  # share of a linear matcher next to the neural one
     linear_transform: Transform  # of its margins
 
 
@@ -69,7 +69,7 @@ class FrozenMatcher:
         self, X: sp.csr_matrix, tokens: Tokens | None, k: int, progress: Progress = SILENT
     ) -> tuple[Ranking, NDArray[np.float32] | None]:
         """Return each text's k best clusters, with transformed scores, and its vector if rankers read it."""
-        assert tokens is not None  # a neural matcher comes with a reader
+        assert tokens is not None  # a neural matcher has a reader
         weight, bias = self.weights["output.weight"], self.weights["output.bias"]
         n, k = len(tokens), min(k, len(weight))
         clusters = np.zeros((n, k), dtype=np.int32)
@@ -89,7 +89,7 @@ class FrozenMatcher:
         return transform_scores(Ranking.best(clusters, scores, k), self.search.cluster, self.search.adds), vectors
 
     def save(self, out: FolderWriter, prefix: str) -> None:
-        """Write graph and layer as they were read."""
+        """Write the graph and the layer unchanged."""
         for name, content in self.files.items():
             out.data(name, content)
 
@@ -102,11 +102,11 @@ class FrozenReader:
     files: Mapping[str, NDArray[np.uint8]]
 
     def __call__(self, texts: Texts) -> Tokens:
-        """Tokenize."""
+        """Tokenize texts."""
         return tokenize(texts, self.tokenizer)
 
     def save(self, out: FolderWriter) -> None:
-        """Write tokenizer or vocabulary as they were read."""
+        """Write the tokenizer or the vocabulary unchanged."""
         for name, content in self.files.items():
             out.data(name, content)
 

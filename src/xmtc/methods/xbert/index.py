@@ -1,7 +1,7 @@
 """The label index: label vectors and balanced clusters, the first of X-BERT's three stages.
 
-Enter labels, their documents, and functions that embed texts; leave label vectors, a `Partition` of the labels, and
-which documents belong to which cluster. Knows no encoder and no matcher.
+Input: labels, their documents, and functions that embed texts. Output: label vectors, a `Partition` of the labels, and
+the clusters of each document. This module knows no encoder and no matcher.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from xmtc.features.label_vectors import Weighting, embed_labels, local_name
 VectorKind = Literal["text", "words", "pifa", "pifa-neural", "file"]
 FROM_TEXT: frozenset[VectorKind] = frozenset({"text", "words"})
 
-_JOINED = 8  # clusters that make a coarse one
+_JOINED = 8  # clusters merged into a coarse one
 
-# three letters on end, or letters and no digit: C# and 茶, but not c12
+# three consecutive letters, or letters and no digit: C# and 茶, but not c12
 _WORDS = re.compile(r"[^\W\d_]{3}|^\D*[^\W\d_]\D*$")
 
 
 class IndexConfig(MeansConfig):
-    """How labels are clustered, and how often: one member of the ensemble for each kind of vector and each seed."""
+    """Settings of how labels are clustered, and how often: one ensemble member per kind of vector and seed."""
 
     vectors: list[VectorKind] = Field(
         default_factory=lambda: list[VectorKind](["text"]),
@@ -66,7 +66,7 @@ class IndexConfig(MeansConfig):
 
 
 def choose_vectors(labels: LabelSet, config: IndexConfig, progress: Progress = SILENT) -> list[VectorKind]:
-    """Return the kinds of vectors that can be made: pifa stands for those from text where most labels have none."""
+    """Return the kinds of vectors that can be made: pifa replaces text vectors if most labels have no text."""
     if not FROM_TEXT & set(config.vectors):
         return list(dict.fromkeys(config.vectors))
     n_told = int(has_text(labels).sum())
@@ -102,10 +102,11 @@ def build_index(vectors: Vectors, n_clusters: int, config: IndexConfig, seed: in
 
 
 def coarsen(partition: Partition, vectors: Vectors, config: IndexConfig, seed: int) -> NDArray[np.int32]:
-    """Return the coarse cluster of each cluster: a level above them in the tree of splits, of an eighth as many nodes.
+    """Return the coarse cluster of each cluster: a level above them in the tree of splits, with an eighth of the nodes.
 
-    K = 2^n clusters were made by halving and are numbered from left to right, so neighbours share their ancestors. With
-    another K there is no tree above the clusters: then their centres are clustered. Needs four clusters or more.
+    K = 2^n clusters are made by halving and numbered from left to right, so neighbours share their ancestors. For
+    another K there is no tree above the clusters: their centres are clustered instead. At least four clusters are
+    required.
     """
     n_clusters = partition.n_clusters
     n_coarse = max(2, n_clusters // _JOINED)
@@ -117,7 +118,7 @@ def coarsen(partition: Partition, vectors: Vectors, config: IndexConfig, seed: i
 
 
 def has_text(labels: LabelSet) -> NDArray[np.bool_]:
-    """Say which labels with parameters have text: a name, alternatives, a description, or an id with a word in it."""
+    """Return which labels with parameters have text: a name, alternatives, a description, or an id with a word."""
     return np.array(
         [
             labels.names[i] != labels.ids[i]
@@ -133,10 +134,11 @@ def has_text(labels: LabelSet) -> NDArray[np.bool_]:
 def text_vectors(
     labels: LabelSet, Y: sp.csr_matrix, embed: Callable[[list[str]], NDArray], progress: Progress = SILENT
 ) -> NDArray[np.float32]:
-    """Return the (labels × d) embeddings of the labels' texts, rows of length 1.
+    """Return the (labels × d) embeddings of the labels' texts, normalized to length 1.
 
-    A label without text takes the mean vector of the labels that it occurs with in documents (of Y), first of those
-    with text, then of those that got a vector so; zero, which any cluster may hold, if it occurs with none of these.
+    A label without text gets the mean vector of the labels that it co-occurs with in documents (of Y): first of those
+    with text, then of those that got a vector this way. If it co-occurs with none of these, its vector is zero, which
+    may be put in any cluster.
     """
     vectors = embed_labels(labels, embed)
     missing = np.flatnonzero(~has_text(labels))

@@ -1,6 +1,6 @@
-"""Label vectors of every kind, with the encoder that some of them need, as it was pretrained.
+"""Make label vectors of every kind, with a pretrained encoder for those that need it.
 
-A corpus's texts, features and labels enter, one vector a label leaves; see `methods/xbert/index.py` for the kinds.
+Input: a corpus's texts, features and labels. Output: one vector per label; see `methods/xbert/index.py` for the kinds.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from xmtc.methods.xbert.index import IndexConfig, VectorKind, text_vectors
 from xmtc.neural.embed import embed_by_words, embed_texts
 from xmtc.neural.encoder import Encoder, PooledEncoderConfig, Tokenizer, load_encoder
 
-_LABEL_TOKENS = 64  # of a label's text that the encoder reads
+_LABEL_TOKENS = 64  # tokens of a label's text that the encoder reads
 
 
 def check_encoders(kinds: Iterable[VectorKind], index: IndexConfig, matcher: PooledEncoderConfig) -> None:
-    """Refuse encoders and a file of label vectors that cannot be read, before anything else is done."""
+    """Raise if encoders or a file of label vectors cannot be read, before any other work."""
     for kind in kinds:
         if kind == "file" and not Path(index.file or "").is_file():
             raise ConfigError(f"cluster.file: there is no file {index.file!r}")
@@ -37,7 +37,7 @@ def check_encoders(kinds: Iterable[VectorKind], index: IndexConfig, matcher: Poo
 
 
 def _load(kind: VectorKind, index: IndexConfig, matcher: PooledEncoderConfig) -> tuple[Encoder, Tokenizer]:
-    """The encoder that label vectors of a kind are made with."""
+    """Return the encoder for label vectors of this kind."""
     of_labels = min(_LABEL_TOKENS, matcher.max_length)
     changed = {
         "name": index.encoder or matcher.name,
@@ -52,7 +52,7 @@ def _load(kind: VectorKind, index: IndexConfig, matcher: PooledEncoderConfig) ->
 
 @dataclass(frozen=True, eq=False)
 class LabelEncoding:
-    """What label vectors are made of."""
+    """The inputs of label vectors."""
 
     labels: LabelSet
     texts: Texts  # of the training documents
@@ -63,7 +63,7 @@ class LabelEncoding:
     progress: Progress = SILENT
 
     def vectors(self, kind: VectorKind) -> Vectors:
-        """Return one row for each label."""
+        """Return one row per label."""
         index, progress = self.index, self.progress
         progress.stage("label vectors")
         if kind == "pifa":
@@ -86,10 +86,10 @@ class LabelEncoding:
 
 
 def file_vectors(labels: LabelSet, path: Path, unit: bool, progress: Progress = SILENT) -> Vectors:
-    """Return the (labels × d) rows of a file of label vectors, joined by the labels' ids.
+    """Return the (labels × d) rows of a file of label vectors, matched by label ids.
 
-    unit: scale rows to length 1, for spherical k-means. A label that the file does not name gets zero, which any
-    cluster may hold; raises DataError if these are more than half.
+    unit: normalize rows to length 1, for spherical k-means. A label missing from the file gets zero, which may be put
+    in any cluster; raises DataError if more than half are missing.
     """
     ids, rows = read_label_vectors(path)
     row_of = {label: i for i, label in enumerate(ids)}

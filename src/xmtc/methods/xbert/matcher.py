@@ -1,7 +1,7 @@
-"""The neural matcher: which clusters of labels a text belongs to, the second of X-BERT's three stages.
+"""The neural matcher: predict the label clusters of a text, the second of X-BERT's three stages.
 
-A body makes a vector of a text, a linear layer scores the clusters. Batches carry clusters where other networks have
-labels. Knows no labels and no ranker.
+A body makes a vector of a text, and a linear layer scores the clusters. Batches hold clusters instead of labels. This
+module knows no labels and no ranker.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _WORDS = "encoder/words"  # embeddings that no member trains
 
 
 class MatchConfig(Settings):
-    """How clusters are matched."""
+    """Settings of the matcher."""
 
     kind: Literal["bert", "xttention", "linear"] = Field(
         "bert", description="any encoder, fine-tuned; BiLSTM with self-attention; or a linear tree over the clusters"
@@ -79,9 +79,9 @@ class RateConfig(Settings):
 
 
 class PooledEncoder(nn.Module):
-    """An encoder and what is read of it: [CLS] of the last layer, or what `encoder.pool` says.
+    """An encoder with pooling: [CLS] of the last layer, or as set in `encoder.pool`.
 
-    words: frozen word embeddings that other members have too, so that memory and model folder hold them once.
+    words: frozen word embeddings shared with other members, so that memory and model folder hold them once.
     """
 
     def __init__(self, encoder: Encoder, config: PooledEncoderConfig, words: Tensor | None = None) -> None:
@@ -96,11 +96,11 @@ class PooledEncoder(nn.Module):
 
     @property
     def width(self) -> int:
-        """Size of a text's vector."""
+        """Return the size of a text's vector."""
         return self.pool.width
 
     def forward(self, ids: Tensor, mask: Tensor, lower: Tensor | None = None) -> Tensor:
-        """(B, width), a row for each window of the texts where they are read in several."""
+        """Return (B, width), with one row per window if texts are read in several windows."""
         return pool_text(self.encoder(ids, mask, lower), self.pool.parts)
 
 
@@ -116,10 +116,10 @@ class ClusterMatcher(Trainable, Embedder):
         self.hinge = config.loss == "hinge"
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Σ over all (document, cluster) of the loss, and their number; y = ±1, the batch's positives are clusters.
+        """Return Σ over all (document, cluster) of the loss, and their number; y = ±1, positives are clusters.
 
-        Hinge: max(0, 1 − y s)²; else binary cross-entropy. Both as a sum over all as negatives, set right at the
-        positives: so the (B, K) targets are never built.
+        Hinge: max(0, 1 − y s)²; otherwise binary cross-entropy. Both are computed as if all were negatives, then
+        corrected at the positives, so the (B, K) targets are never built.
         """
         scores = self.output(self.dropout(self.embed(batch)))  # (B, K)
         if self.hinge:
@@ -131,22 +131,22 @@ class ClusterMatcher(Trainable, Embedder):
         return total, torch.tensor(float(scores.numel()), device=scores.device)
 
     def embed(self, batch: Batch) -> Tensor:
-        """(B, width): what the layer over the clusters reads."""
+        """Return the input of the layer over the clusters: (B, width)."""
         vectors: Tensor = self.body(batch.ids, batch.mask, batch.lower)
         windows = self.body.windows if isinstance(self.body, PooledEncoder) else None
         return vectors if windows is None else windows(vectors, batch)
 
     def rank_vectors(self, vectors: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """(clusters, raw scores) of the k best clusters."""
+        """Return (clusters, raw scores) of the k best clusters."""
         scores, clusters = self.output(vectors).topk(min(k, self.output.out_features), dim=1)
         return clusters, scores
 
     def rank(self, batch: Batch, k: int) -> tuple[Tensor, Tensor]:
-        """(clusters, raw scores) of the k best clusters."""
+        """Return (clusters, raw scores) of the k best clusters."""
         return self.rank_vectors(self.embed(batch), k)
 
     def refine(self, parents: NDArray[np.integer], config: MatchConfig) -> ClusterMatcher:
-        """Return a matcher of finer clusters with the same body; cluster c begins with the row of `parents[c]`."""
+        """Return a matcher of finer clusters with the same body; cluster c starts with the row of `parents[c]`."""
         finer = ClusterMatcher(self.body, len(parents), config)
         rows = torch.as_tensor(np.asarray(parents, dtype=np.int64), device=self.output.weight.device)
         with torch.no_grad():
@@ -155,7 +155,7 @@ class ClusterMatcher(Trainable, Embedder):
         return finer
 
     def groups(self, rate: RateConfig) -> list[Group]:
-        """Parameters with their learning rates."""
+        """Return the parameters with their learning rates."""
         body = self.body
         if isinstance(body, PooledEncoder):
             groups = group_by_decay([body.encoder], rate.encoder, rate.decay)
@@ -165,7 +165,7 @@ class ClusterMatcher(Trainable, Embedder):
         return [Group(dense, rate.xttention), Group(list(body.words.parameters()), rate.xttention, row_sparse=True)]
 
     def announce_plan(self, lengths: NDArray[np.integer], config: TrainConfig, progress: Progress) -> None:
-        """Report what training on texts of these lengths will take; raise ConfigError if it cannot fit."""
+        """Report what training on texts of these lengths will need; raise ConfigError if it cannot fit."""
         body, n_clusters = self.body, self.output.out_features
         if isinstance(body, PooledEncoder):
             advice = "make fewer clusters (cluster.count)"
@@ -182,21 +182,21 @@ class NeuralMatcher:
 
     network: ClusterMatcher
     transform: Transform
-    logarithm: bool  # of the transformed scores
-    keeps_vectors: bool  # for a ranker that reads them
+    logarithm: bool  # whether transformed scores are logarithms
+    keeps_vectors: bool  # whether a ranker reads the vectors
 
     def match(
         self, X: sp.csr_matrix, tokens: Tokens | None, k: int, progress: Progress = SILENT
     ) -> tuple[Ranking, NDArray[np.float32] | None]:
-        """Return each text's k best clusters, with transformed scores, and its vector if that is kept: one pass."""
-        assert tokens is not None  # a neural matcher comes with a reader
+        """Return each text's k best clusters, with transformed scores, and its vector if kept, in one pass."""
+        assert tokens is not None  # a neural matcher has a reader
         body = self.network.body
         width = body.width if self.keeps_vectors else None
         raw, vectors = read_inputs(self.network, Inputs(tokens, body.layout), k, width, progress)
         return transform_scores(raw, self.transform, self.logarithm), vectors
 
     def save(self, out: FolderWriter, prefix: str) -> None:
-        """Write the weights; word embeddings that all members share are written by their reader."""
+        """Write the weights; the reader writes word embeddings that all members share."""
         weights = self.network.state_dict()
         if isinstance(self.network.body, PooledEncoder):
             for name in self.network.body.shared:
@@ -209,24 +209,24 @@ class TextReader:
     """Tokens of texts, for all members: an encoder's pieces, or words."""
 
     tokenizer: Tokenizer | Words
-    encoder: Encoder | None  # whose pieces they are, before a member trains it; None for words
+    encoder: Encoder | None  # its tokenizer makes the pieces; not yet trained by a member; None for words
 
     @property
     def frozen_words(self) -> Tensor | None:
-        """Word embeddings that no member trains, so that all have the same; None where they are trained."""
+        """Return word embeddings that no member trains, so that all share them; None if they are trained."""
         weight = None if self.encoder is None else self.encoder.embed_words().weight
         return None if weight is None or weight.requires_grad else weight
 
     def __call__(self, texts: Texts) -> Tokens:
-        """Tokenize."""
+        """Tokenize texts."""
         return tokenize(texts, self.tokenizer)
 
     def read_once(self, texts: Texts, progress: Progress = SILENT) -> Tokens:
-        """Tokenize, or map what an earlier run kept."""
+        """Tokenize texts, or memory-map the result of an earlier run."""
         return tokenize_once(texts, self.tokenizer, self.tokenizer.fingerprint(), progress)
 
     def save(self, out: FolderWriter) -> None:
-        """Write the vocabulary, or the tokenizer with the encoder's settings and what no member trains."""
+        """Write the vocabulary, or the tokenizer with the encoder's settings and the weights that no member trains."""
         if isinstance(self.tokenizer, Words):
             out.arrays("words", self.tokenizer.arrays())
         elif self.encoder is not None:
@@ -238,11 +238,11 @@ class TextReader:
 def load_reader(
     reader: FolderReader, match: MatchConfig, encoder: PooledEncoderConfig, words: WordsConfig
 ) -> TextReader:
-    """Rebuild what `TextReader.save` wrote; its encoder's weights are still to be loaded, with the first member's."""
+    """Load what `TextReader.save` wrote; its encoder's weights are loaded later, with those of the first member."""
     if match.kind == "xttention":
         return TextReader(Words.from_arrays(reader.arrays("words"), words.max_words), None)
     untrained, tokenizer = read_encoder(reader, "encoder", encoder)
-    if encoder.freeze_words and f"{_WORDS}.safetensors" in reader.files:  # else each member has its own
+    if encoder.freeze_words and f"{_WORDS}.safetensors" in reader.files:  # otherwise each member has its own
         untrained.embed_words().requires_grad_(False)
         restore_network(untrained.embed_words, reader, _WORDS)
     return TextReader(tokenizer, untrained)
@@ -257,11 +257,11 @@ def load_network(
     encoder: PooledEncoderConfig,
     xttention: XttentionConfig,
 ) -> ClusterMatcher:
-    """Rebuild what `NeuralMatcher.save` wrote of the member of a number, ready to predict."""
+    """Load what `NeuralMatcher.save` wrote for one member, ready to predict."""
     name = f"member-{number}/network"
     if texts.encoder is not None:
         words = texts.frozen_words
-        # the reader keeps its encoder for its shape and its words alone: the first member's is not one more
+        # the reader needs its encoder only for shape and words, so the first member uses it, without another copy
         untrained = texts.encoder if number == 0 else read_encoder(reader, "encoder", encoder)[0]
         pooled = PooledEncoder(untrained, encoder, words)
         shared = {} if words is None else {f"body.{each}": words for each in pooled.shared}

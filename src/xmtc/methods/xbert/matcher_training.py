@@ -1,6 +1,6 @@
-"""Training a matcher as a stage of a run: once it is trained, its weights and its curve are kept, and checkpoints go.
+"""Train a matcher as a stage of a run; after training, keep its weights and curve and delete its checkpoints.
 
-Tokens and the clusters of documents enter, a trained network and its curve leave. Knows no labels.
+Input: tokens and the clusters of documents. Output: a trained network and its curve. This module knows no labels.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from xmtc.neural.batches import Inputs
 from xmtc.neural.devices import build_accelerator
 from xmtc.neural.trainer import Score, TrainConfig, TrainingData, fit
 
-Matched = tuple[Tokens, sp.csr_matrix]  # documents, and the clusters that they belong to
-_CURVE = "curve"  # beside the weights
+Matched = tuple[Tokens, sp.csr_matrix]  # documents, and their clusters
+_CURVE = "curve"  # stored next to the weights
 
 
 def train_matcher(
@@ -41,10 +41,10 @@ def train_matcher(
     progress: Progress = SILENT,
     stage: str = "matcher",
 ) -> list[Epoch]:
-    """Train a network, which is left ready to predict, and return its curve.
+    """Train a network, leave it ready to predict, and return its curve.
 
-    folder: of the member; an interrupted run resumes from what is stored there under the name of the stage. The best
-    epoch is the one that ranks the clusters of dev best; without dev documents it is the last one.
+    folder: of the member; an interrupted run resumes from the files stored there under the name of the stage. The best
+    epoch is the one with the best ranking of dev's clusters; without dev documents, the last one.
     """
     layout = network.body.layout
     checkpoints = None if folder is None else folder / f"{stage}-checkpoints"
@@ -59,7 +59,7 @@ def train_matcher(
             seed=seed,
             partial=checkpoints,
             identity=identity,
-            skips_parameters=True,  # encoders bring a pooler or a mask's vector, which no text's vector needs
+            skips_parameters=True,  # encoders have a pooler or a mask vector, which text vectors do not use
             progress=progress,
         )
         told = np.frombuffer(json.dumps([entry.to_json() for entry in curve]).encode(), dtype=np.uint8)
@@ -68,7 +68,7 @@ def train_matcher(
     found = finish_stage(folder, stage, compute)
     curve = [Epoch(**entry) for entry in json.loads(found.pop(_CURVE).tobytes())]
     network.load_state_dict({name: torch.tensor(array) for name, array in found.items()})
-    # where training would have left it: members share words, and what follows reads the documents there
+    # the device that training would use: members share words, and later steps read documents there
     network.to(build_accelerator(config.precision, skips_parameters=True).device)
     network.eval()
     if checkpoints is not None:
@@ -79,7 +79,7 @@ def train_matcher(
 def split_epochs(config: TrainConfig, share: float) -> tuple[TrainConfig, TrainConfig]:
     """Return the settings of training on coarse clusters, for a share of the epochs, and on fine ones, for the rest.
 
-    Both have one epoch at least. Weights are averaged on fine clusters only.
+    Both have at least one epoch. Weights are averaged on fine clusters only.
     """
     first = min(max(1, int(share * config.epochs + 0.5)), config.epochs - 1)
     later = None if config.average_from is None else max(0, config.average_from - first)
@@ -88,5 +88,5 @@ def split_epochs(config: TrainConfig, share: float) -> tuple[TrainConfig, TrainC
 
 
 def cluster_scorer(targets: sp.csr_matrix, metric: str) -> Score:
-    """Return a function from a ranking of clusters to a metric, in percent; raise for an unknown metric at once."""
+    """Return a function from a ranking of clusters to a metric, in percent; raise at once for an unknown metric."""
     return dev_scorer(targets, np.ones(targets.shape[1], dtype=np.int64), targets.shape[0], metric)

@@ -1,6 +1,6 @@
-"""Clusters that a matcher retrieves: their scores made ready for the labels', and how good a choice they are.
+"""Transform the scores of retrieved clusters for combination with label scores, and measure retrieval quality.
 
-Rankings of clusters and the truth enter, rankings and percentages leave. Knows no matcher.
+Input: rankings of clusters and the truth. Output: rankings and percentages. This module knows no matcher.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def transform_scores(raw: Ranking, transform: Transform, logarithm: bool = False
 
 
 def take_logarithm(scores: Ranking) -> Ranking:
-    """Return a ranking with the logarithms of its scores; those of 0 become the lowest that there are."""
+    """Return a ranking with the logarithms of its scores; 0 counts as the smallest normal float32."""
     return Ranking(scores.labels, np.log(np.maximum(scores.scores, np.finfo(np.float32).tiny)))
 
 
@@ -42,17 +42,17 @@ def score_clusters(clusters: Ranking, targets: sp.csr_matrix) -> dict[str, float
 
 
 def recall_in_clusters(clusters: Ranking, partition: Partition, truth: sp.csr_matrix) -> float:
-    """Return, in percent, the share of a document's true labels that lie in its retrieved clusters, over documents.
+    """Return the percentage of a document's true labels that are in its retrieved clusters, averaged over documents.
 
-    truth: (documents × label entries); entries beyond the partition are labels without a cluster, which are missed. A
-    document without labels scores 0.
+    truth: (documents × label entries); entries beyond the partition are labels without a cluster, which count as
+    missed. A document without labels scores 0.
     """
     sizes = np.diff(truth.indptr)
     rows = np.repeat(np.arange(truth.shape[0]), sizes)
     cluster_of = np.full(truth.shape[1], -2, dtype=np.int32)  # −2: neither a cluster nor padding
     cluster_of[: len(partition)] = partition.parents
     hits = np.zeros(len(rows), dtype=bool)
-    for column in clusters.labels.T:  # a beam is narrow
+    for column in clusters.labels.T:  # few columns: a beam is narrow
         hits |= column[rows] == cluster_of[truth.indices]
     found = np.bincount(rows, weights=hits, minlength=truth.shape[0])
     return float(100 * np.mean(found / np.maximum(sizes, 1))) if truth.shape[0] else 0.0

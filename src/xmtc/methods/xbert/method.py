@@ -1,7 +1,7 @@
 """X-BERT (Chang et al. 2019): index the labels, match texts to clusters of labels, rank the labels of these clusters.
 
-docs/methods/xbert.md maps the paper to the code and lists what differs. Members of an ensemble differ by label vectors
-and seeds; they share TF-IDF and tokens, are trained one after another, and lie in one model folder.
+docs/methods/xbert.md maps the paper to the code and lists the differences. Members of an ensemble differ by label
+vectors and seeds. They share TF-IDF and tokens, are trained one after another, and are stored in one model folder.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ from xmtc.neural.spread import warn_if_alike
 from xmtc.neural.trainer import TrainConfig
 
 NAME = "xbert"
-_FEWEST_TO_JOIN = 4  # clusters: fewer make no coarser level
+_FEWEST_TO_JOIN = 4  # clusters; with fewer, there is no coarser level
 Matched = tuple[Ranking, NDArray[np.float32] | None]  # retrieved clusters, and the vectors of texts
 
 
 class XbertTrainConfig(TrainConfig):
-    """The paper's warm-up; the best epoch is the one that ranks the clusters of dev best."""
+    """Training settings; the paper's warm-up. The best epoch is the one with the best ranking of dev's clusters."""
 
     warmup: float = Field(0.2, ge=0, lt=1, description="share of the steps in which the rates rise from 0")
 
@@ -122,10 +122,10 @@ class XbertMethod(Method[XbertConfig]):
         progress: Progress = SILENT,
         partial: Path | None = None,
     ) -> StagedModel:
-        """Train all members, one after another; what an interrupted run has finished is taken from `partial`."""
+        """Train all members, one after another; reuse what an interrupted run has finished in `partial`."""
         kinds = choose_vectors(corpus.labels, config.cluster, progress)
         run = _Run(corpus, config, kinds, dev, seed, progress, partial)
-        first = seed * config.cluster.seeds  # runs of other seeds have no member in common
+        first = seed * config.cluster.seeds  # runs with other seeds share no member
         wanted = [(kind, first + i) for kind in kinds for i in range(config.cluster.seeds)]
         members, known = [], []
         for number, (kind, member_seed) in enumerate(wanted):
@@ -143,7 +143,7 @@ class XbertMethod(Method[XbertConfig]):
         return StagedModel(manifest, *shared, config.search, config.ensemble)
 
     def load(self, reader: FolderReader) -> StagedModel:
-        """Rebuild a model from its folder; neither hub nor cache is needed."""
+        """Load a model from its folder; needs neither hub nor cache."""
         manifest, config, labels = reader.open(XbertConfig, XbertDetails)
         neural = config.match.kind != "linear"
         text_reader = load_reader(reader, config.match, config.encoder, config.words) if neural else None
@@ -174,12 +174,12 @@ class XbertMethod(Method[XbertConfig]):
         write_frozen(model, XbertConfig.model_validate(model.manifest.config), out, int8)
 
     def uses_dev(self, config: XbertConfig) -> bool:
-        """Say whether dev chooses the best epoch: a linear matcher has none."""
+        """Return whether dev chooses the best epoch; a linear matcher has no epochs."""
         return config.match.kind != "linear" and config.train.dev_fraction > 0
 
 
 class _Run:
-    """What the members of a run share, and the training of one."""
+    """The shared data of a run's members, and the training of one member."""
 
     def __init__(
         self,
@@ -213,13 +213,13 @@ class _Run:
         if config.match.loss == "bce" and neural and config.search.cluster != "sigmoid":
             progress.say(f"match.loss = bce goes with search.cluster = sigmoid; it is {config.search.cluster}")
         self.config, self.progress, self.partial = config, progress, partial
-        self.choice: FeatureChoice | None = None  # with rank.embedding = auto, once the first member is matched
+        self.choice: FeatureChoice | None = None  # with rank.embedding = auto, after the first member is matched
         labels = corpus.labels
         if not neural or config.train.dev_fraction == 0:
             dev = None
         self.manifest, corpus = begin(NAME, corpus, config, dev, seed, pretrained=config.match.kind == "bert")
         self.identity = identity_of(self.manifest)
-        Checkpoints(partial, self.identity)  # refuses what another run left
+        Checkpoints(partial, self.identity)  # raises if the folder belongs to another run
         if neural and dev is None:
             corpus, dev = hold_out(corpus, config.train.dev_fraction, seed, progress)
         texts = Texts.pack(corpus.texts or ())
@@ -228,7 +228,7 @@ class _Run:
         self.coarse_first = config.match.coarse > 0 and self.n_clusters >= _FEWEST_TO_JOIN
         if config.match.coarse > 0 and not self.coarse_first:
             progress.say(f"match.coarse joins clusters, and there are {self.n_clusters}: they are learnt at once")
-        # before the long stages, for settings can be wrong here
+        # checks settings before the long stages
         build_accelerator(config.train.precision, skips_parameters=True)
         cluster_scorer(sp.csr_matrix((1, self.n_clusters)), config.train.metric)
         check_encoders(kinds, config.cluster, config.encoder)
@@ -252,7 +252,7 @@ class _Run:
                 progress.say(f"that is one member of {n_members}; the others take as long")
 
     def train_member(self, number: int, kind: VectorKind, seed: int) -> tuple[Member, MemberDetails]:
-        """Index, match, rank; returns the member and what the model's details say of it."""
+        """Index, match and rank; return the member and its part of the model's details."""
         folder = None if self.partial is None else self.partial / f"member-{number}"
         partition, coarse = self._index(folder, kind, seed)
         targets = cluster_targets(self.Y, partition)
@@ -266,7 +266,7 @@ class _Run:
             linear = _linear(tree, self.config)
         undecided = self.config.rank.embedding == "auto" and self.choice is None
         matcher = _join(network, linear, self.config, undecided or _reads_vectors(self.config, self.choice))
-        matched = cache(partial_of(self._match, partition, matcher))  # for the choice and the ranker, in one pass
+        matched = cache(partial_of(self._match, partition, matcher))  # one pass for both the choice and the ranker
         if undecided:
             self.choice = self._choose_features(partition, matched, matcher, seed, folder)
         joins = _reads_vectors(self.config, self.choice)
@@ -284,7 +284,7 @@ class _Run:
         return Member(partition, _join(network, linear, self.config, joins), ranker), details
 
     def _index(self, folder: Path | None, kind: VectorKind, seed: int) -> tuple[Partition, NDArray[np.int32] | None]:
-        """The clusters of labels and, where the matcher learns coarse clusters first, the coarse cluster of each."""
+        """Return the label clusters and, if the matcher starts with coarse clusters, the coarse cluster of each."""
         config = self.config
 
         def compute() -> dict[str, NDArray[Any]]:
@@ -298,7 +298,7 @@ class _Run:
         return Partition(found["parents"], self.n_clusters), found.get("coarse")
 
     def _train_tree(self, targets: sp.csr_matrix, seed: int) -> LinearTree:
-        """A linear tree whose labels are the clusters."""
+        """Train a linear tree whose labels are the clusters."""
         config = self.config
         tree = label_tree(pifa(self.X, targets, config.cluster.weighting, config.cluster.top), ClusterConfig(), seed)
         one = TreeConfig(trees=1)
@@ -312,7 +312,7 @@ class _Run:
         seed: int,
         folder: Path | None,
     ) -> tuple[ClusterMatcher, list[Epoch], list[Epoch]]:
-        """A trained matcher, its curve, and the curve of the coarse clusters before it."""
+        """Train a matcher; return it, its curve, and the curve of the coarse clusters before it."""
         config, dev_targets = self.config, cluster_targets(self.dev_Y, partition)
 
         def train(network: ClusterMatcher, above: Partition | None, settings: TrainConfig, stage: str) -> list[Epoch]:
@@ -335,7 +335,7 @@ class _Run:
         return network, train(network, None, second, "matcher"), coarse_curve
 
     def _match(self, partition: Partition, matcher: Matcher) -> Matched:
-        """The training documents' clusters, and their vectors by a neural matcher."""
+        """Return the training documents' clusters, and their vectors by a neural matcher."""
         config, progress = self.config, self.progress
         progress.stage("matching the training documents")
         tokens = None if self.reader is None else self.tokens
@@ -352,14 +352,14 @@ class _Run:
     def _choose_features(
         self, partition: Partition, matched: Callable[[], Matched], matcher: Matcher, seed: int, folder: Path | None
     ) -> FeatureChoice:
-        """What the rankers of all members read, by the first member's dev documents."""
+        """Return which features the rankers of all members read, chosen on dev with the first member."""
         config = self.config
 
         def compute() -> dict[str, NDArray[Any]]:
             clusters, vectors = matched()
             dev_X = self.tfidf.transform(self.dev_texts)
             dev_clusters, dev_vectors = matcher.match(dev_X, self.dev_tokens, clusters.k)
-            assert vectors is not None  # a neural matcher's
+            assert vectors is not None  # from a neural matcher
             assert dev_vectors is not None
             chosen = choose_features(
                 MatchedDocuments(self.X, vectors, clusters, self.Y),
@@ -426,23 +426,23 @@ class _Run:
 
 
 def _linear(tree: LinearTree, config: XbertConfig) -> LinearMatcher:
-    """A linear matcher; what it learnt are margins, also where probabilities of clusters stand beside them."""
+    """Build a linear matcher; it is trained on margins, even if combined with probabilities of clusters."""
     beside = config.match.kind != "linear" and config.match.loss == "bce"
     search = config.search.model_copy(update={"cluster": "l2-hinge"}) if beside else config.search
     return LinearMatcher(tree, search)
 
 
 def _reads_vectors(config: XbertConfig, choice: FeatureChoice | None) -> bool:
-    """Whether rankers read the matcher's vectors: as the settings say, or as dev did."""
+    """Return whether rankers read the matcher's vectors: from the settings, or from the choice on dev."""
     return config.rank.embedding is True if choice is None else choice.joined
 
 
 def _join(
     network: ClusterMatcher | None, linear: LinearMatcher | None, config: XbertConfig, keeps_vectors: bool
 ) -> Matcher:
-    """The matcher of a member, of the parts that it has."""
+    """Build the matcher of a member from the parts that it has."""
     if network is None:
-        assert linear is not None  # settings give a member one part at least
+        assert linear is not None  # settings give a member at least one part
         return linear
     neural = NeuralMatcher(network, config.search.cluster, config.search.adds, keeps_vectors)
     return neural if linear is None else JointMatcher(neural, linear, config.match.linear)

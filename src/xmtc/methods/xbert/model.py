@@ -1,7 +1,7 @@
-"""StagedModel: a model that retrieves clusters of labels and ranks the labels in them, of one member or several.
+"""StagedModel: retrieve clusters of labels and rank the labels in them, with one or several members.
 
-Texts enter, rankings and explanations leave. Matchers are known by what they can do, neural ones too: their networks
-and tokenizers stay with whoever built them.
+Input: texts. Output: rankings and explanations. This module knows matchers, including neural ones, only by their
+interface; their networks and tokenizers are elsewhere.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from xmtc.methods.xbert.index import VectorKind
 from xmtc.methods.xbert.matching import recall_in_clusters, score_clusters, take_logarithm
 from xmtc.methods.xbert.ranker import StagedSearchConfig, join_features, label_score, match_linearly, rank_in_clusters
 
-_BATCH = 2048  # documents whose clusters are scored at a time
-_SCORED = 5  # clusters, for P@5
-_WIDER = 2  # times as many clusters as are wanted are put forward by each of two matchers
+_BATCH = 2048  # documents whose clusters are scored at once
+_SCORED = 5  # clusters needed for P@5
+_WIDER = 2  # times k clusters are retrieved by each of two matchers
 
 
 class EnsembleConfig(Settings):
-    """How members rank together."""
+    """Settings of how members are combined."""
 
     rule: Rule = Field("mean", description="as in `xmtc ensemble`; in mean, a label that a member leaves out scores 0")
     width: int = Field(
@@ -55,25 +55,27 @@ class EnsembleConfig(Settings):
     )
 
     def depth(self, k: int) -> int:
-        """Labels that each of several members puts forward where k are asked for; by the rules that count places they
-        are always as many, or scores would hang on k."""
+        """Return how many labels each of several members ranks when k are requested.
+
+        For rules based on positions the number is fixed, otherwise scores would depend on k.
+        """
         return self.width if self.rule in BY_LIST else max(k, self.width)
 
 
 class MemberDetails(Record):
-    """What a model stores of one member beside settings and arrays."""
+    """Facts that a model stores about one member, next to settings and arrays."""
 
     vectors: VectorKind
     seed: int
     clusters: int = Field(ge=1, lt=2**31)
     curve: list[Epoch]
-    coarse_curve: list[Epoch] = Field(default_factory=list)  # of the epochs before, on coarser clusters (match.coarse)
+    coarse_curve: list[Epoch] = Field(default_factory=list)  # of the earlier epochs, on coarser clusters (match.coarse)
     matcher: TreeShape | None = None  # of a linear matcher
     ranker: TreeShape
 
 
 class XbertDetails(Details):
-    """What a model stores beside settings and arrays."""
+    """Facts that a model stores next to its settings and arrays."""
 
     members: list[MemberDetails] = Field(min_length=1)
     clusters: int
@@ -81,26 +83,25 @@ class XbertDetails(Details):
 
 
 class Matcher(Protocol):
-    """Finds the clusters that a document's labels may be in."""
+    """Finds the clusters that may contain a document's labels."""
 
     def match(
         self, X: sp.csr_matrix, tokens: Tokens | None, k: int, progress: Progress = SILENT
     ) -> tuple[Ranking, NDArray[np.float32] | None]:
-        """Return each document's k best clusters, with transformed scores, and the texts' vectors where the ranker
-        reads them."""
+        """Return each document's k best clusters, with transformed scores, and its vector if the ranker needs it."""
 
     def save(self, out: FolderWriter, prefix: str) -> None:
-        """Write what it learned."""
+        """Write the trained parts."""
 
 
 class Reader(Protocol):
     """Turns texts into the tokens that neural matchers read."""
 
     def __call__(self, texts: Texts) -> Tokens:
-        """Tokenize."""
+        """Tokenize texts."""
 
     def save(self, out: FolderWriter) -> None:
-        """Write what is needed to do so again."""
+        """Write everything needed to tokenize again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,10 +124,10 @@ class LinearMatcher:
 
 @dataclass(frozen=True, eq=False)
 class JointMatcher:
-    """Two matchers of the same clusters: an encoder reads how a text begins, a linear tree all of its words.
+    """Two matchers of the same clusters: an encoder reads the beginning of a text, a linear tree all of its words.
 
-    A cluster's score is the mean of both transformed scores, by `share`; 0 where a matcher's best, twice as many as are
-    wanted, lack it.
+    A cluster's score is the mean of both transformed scores, weighted by `share`. Each matcher retrieves 2k clusters
+    and scores all others 0.
     """
 
     neural: Matcher
@@ -136,8 +137,8 @@ class JointMatcher:
     def match(
         self, X: sp.csr_matrix, tokens: Tokens | None, k: int, progress: Progress = SILENT
     ) -> tuple[Ranking, NDArray[np.float32] | None]:
-        """Return each document's k best clusters by both, and the texts' vectors where the ranker reads them."""
-        wider = min(_WIDER * k, len(self.linear.tree.leaf_labels))  # which are the clusters
+        """Return each document's k best clusters by both, and the texts' vectors if the ranker reads them."""
+        wider = min(_WIDER * k, len(self.linear.tree.leaf_labels))  # the leaves are the clusters
         first, vectors = self.neural.match(X, tokens, wider, progress)
         found = [first, self.linear.match(X, tokens, wider)[0]]
         weights = (1 - self.share, self.share)
@@ -147,7 +148,7 @@ class JointMatcher:
         return take_logarithm(joined), vectors
 
     def save(self, out: FolderWriter, prefix: str) -> None:
-        """Write what both learned."""
+        """Write both matchers."""
         self.neural.save(out, prefix)
         self.linear.save(out, prefix)
 
@@ -163,7 +164,7 @@ class Member:
     def match(
         self, X: sp.csr_matrix, tokens: Tokens | None, beam: int, progress: Progress = SILENT
     ) -> tuple[Ranking, NDArray[np.float32] | None]:
-        """As its matcher's; a beam wider than there are clusters takes all."""
+        """Do the same as the matcher's `match`; a beam larger than the number of clusters takes all."""
         return self.matcher.match(X, tokens, min(beam, self.partition.n_clusters), progress)
 
 
@@ -176,10 +177,9 @@ def restore_member(
     linear: LinearMatcher | None,
     widths: tuple[int, int],
 ) -> Member:
-    """Rebuild the member of a number around its matcher; raise unless its parts fit together: searches rely on it.
+    """Load one member around its matcher; raise unless its parts fit together, which searches rely on.
 
-    linear: the linear part of the matcher. widths: of TF-IDF, and of the text's vector where the ranker reads it, else
-    0.
+    linear: the linear part of the matcher. widths: of TF-IDF, and of the text's vector if the ranker reads it, else 0.
     """
     place, inside = f"member-{number}", (0, details.clusters - 1)
     parents = check_array(reader.arrays(f"{place}/index"), "parents", "int32", length=n_labels, within=inside)
@@ -191,7 +191,7 @@ def restore_member(
 
 
 def _fits(partition: Partition, ranker: LinearTree, linear: LinearMatcher | None, widths: tuple[int, int]) -> bool:
-    """Whether the parts of a stored member are of the same clusters and features."""
+    """Return whether the parts of a stored member have the same clusters and features."""
     n_clusters, starts = partition.n_clusters, ranker.child_starts
     if len(starts) != n_clusters + 1 or starts[0] != n_clusters or len(ranker.leaf_labels) != len(partition):
         return False
@@ -215,15 +215,18 @@ class StagedModel(DisplayedModel):
     ensemble: EnsembleConfig
 
     def rank(self, documents: Documents, k: int = 5) -> Ranking:
-        """Return the k best labels of each text, which is vectorised and tokenized once for all members."""
+        """Return the k best labels of each text; it is vectorised and tokenized once for all members."""
         check_k(k)
         return self._rank(*self._read(pack_texts(documents)), k)[0]
 
     def rank_in_stages(
         self, corpus: Corpus, k: int = 5, truth: TruthMode = "all", progress: Progress = SILENT
     ) -> tuple[Ranking, dict[str, Any]]:
-        """Rank a corpus and measure the matching stage of each member on the way, in percent: P@k of its clusters, and
-        the recall of the true labels in the clusters that it retrieves. `truth` as in `xmtc.evaluate`."""
+        """Rank a corpus and measure the matching stage of each member.
+
+        The measures, in percent: P@k of its clusters, and the recall of the true labels in the clusters that it
+        retrieves. `truth` as in `xmtc.evaluate`.
+        """
         if corpus.texts is None:
             raise ModelError("this model ranks texts, and the corpus has only features; give it the texts")
         if len(corpus) == 0:
@@ -231,7 +234,7 @@ class StagedModel(DisplayedModel):
         check_k(k)
         beam = self.search.beam
         ranked: list[Ranking] = []
-        retrieved: list[list[Ranking]] = [[] for _ in self.members]  # what labels are ranked in
+        retrieved: list[list[Ranking]] = [[] for _ in self.members]  # the clusters whose labels are ranked
         best: list[list[Ranking]] = [[] for _ in self.members]
         progress.stage("ranking")
         for start in range(0, len(corpus), _BATCH):
@@ -240,14 +243,14 @@ class StagedModel(DisplayedModel):
             ranked.append(ranking)
             for i, member in enumerate(self.members):
                 retrieved[i].append(clusters[i])
-                # a narrow beam is too short for P@5, and a wider search finds others
+                # a beam of fewer than 5 clusters is too short for P@5; the wider search is for the metric only
                 best[i].append(clusters[i] if beam >= _SCORED else member.match(X, tokens, _SCORED)[0])
             progress.step(min(start + _BATCH, len(corpus)), len(corpus))
         stacked = ([Ranking.stack(found) for found in each] for each in (best, retrieved))
         return Ranking.stack(ranked), {"matching": self._measure(corpus, truth, *stacked)}
 
     def _rank(self, X: sp.csr_matrix, tokens: Tokens | None, k: int) -> tuple[Ranking, list[Ranking]]:
-        """The k best labels of each document, and the clusters that each member found them in."""
+        """Return the k best labels of each document, and the clusters that each member found them in."""
         width = k if len(self.members) == 1 else self.ensemble.depth(k)
         found, retrieved = [], []
         for member in self.members:
@@ -275,8 +278,10 @@ class StagedModel(DisplayedModel):
         return measured
 
     def explain(self, text: str, label: str) -> Explanation:
-        """Say which words of a text the rankers listen to for a label, on average, and how the label's cluster and the
-        label itself score in the first member."""
+        """Explain which words of a text affect the rankers' score for a label, averaged over members.
+
+        Also return the scores of the label's cluster and of the label itself in the first member.
+        """
         entry = self.labels.find_trained(label)
         X, tokens = self._read(Texts.pack([text]))
         push = np.zeros(X.shape[1], dtype=np.float64)
@@ -285,12 +290,12 @@ class StagedModel(DisplayedModel):
         for member in self.members:
             cluster = int(member.partition.parents[entry])
             clusters, vectors = member.match(X, tokens, self.search.beam)
-            if cluster not in clusters.labels[0]:  # its score as if it had been retrieved
+            if cluster not in clusters.labels[0]:  # compute its score as if it had been retrieved
                 clusters, vectors = member.match(X, tokens, member.partition.n_clusters)
             features = _features(X, vectors)
             raw, weighted, weights = label_score(member.ranker, features, entry)
-            words = weighted < X.shape[1]  # the others are the text's vector and the bias
-            scale = np.linalg.norm(features.data[: X.nnz])  # beside a vector, TF-IDF counts less
+            words = weighted < X.shape[1]  # the other features are the text's vector and the bias
+            scale = np.linalg.norm(features.data[: X.nnz])  # with a vector appended, TF-IDF has a smaller norm
             push[weighted[words]] += scale * weights[words] / len(self.members)
             at = clusters.labels[0] == cluster
             only = Ranking(clusters.labels[:, at], clusters.scores[:, at])
@@ -309,10 +314,12 @@ class StagedModel(DisplayedModel):
         )
 
     def _score(self, text: str, entry: int, alone: float) -> float:
-        """What `rank` gives the label; where it leaves it out, what it gives it in a longer list; else `alone`, or
-        nothing by a rule of other points than scores."""
+        """Return the score that `rank` gives the label; if it is not listed, the score in a longer ranking.
+
+        If that does not list it either, return `alone`, or 0 for a rule that does not use scores.
+        """
         everything = self.labels.n_labels
-        # members put forward `width` labels, and more only where more are asked for
+        # members rank `width` labels, and more only if more are requested
         lists = (everything,) if len(self.members) == 1 else (min(self.ensemble.width, everything), everything)
         for k in lists:
             ranking = self.rank([text], k)
@@ -322,11 +329,11 @@ class StagedModel(DisplayedModel):
         return alone if len(self.members) == 1 or self.ensemble.rule == "mean" else 0.0
 
     def known_words(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return, for each text, how many of its distinct words the model knows, and how many it has."""
+        """Return two counts for each text: the distinct words that the model knows, and all distinct words."""
         return self.tfidf.known_words(texts)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write one model folder for all members, whole or not at all."""
+        """Write one model folder for all members, atomically."""
         with write_folder(folder, overwrite=overwrite) as out:
             out.labels(self.labels)
             out.arrays("tfidf", self.tfidf.arrays())
@@ -339,7 +346,7 @@ class StagedModel(DisplayedModel):
             out.manifest(self.manifest)
 
     def _read(self, texts: Texts) -> tuple[sp.csr_matrix, Tokens | None]:
-        """What all members read of the texts."""
+        """Return the features and tokens of the texts, which all members share."""
         return self.tfidf.transform(texts), None if self.reader is None else self.reader(texts)
 
 
@@ -348,5 +355,5 @@ def _some(clusters: Ranking, rows: NDArray[np.int64]) -> Ranking:
 
 
 def _features(X: sp.csr_matrix, vectors: NDArray[np.float32] | None) -> sp.csr_matrix:
-    """What the ranker reads."""
+    """Return the features that the ranker reads."""
     return X if vectors is None else join_features(X, vectors)

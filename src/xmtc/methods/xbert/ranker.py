@@ -1,7 +1,7 @@
 """The ranker: one-vs-all classifiers of each cluster's labels, the last of X-BERT's three stages.
 
-Features and retrieved clusters enter, labels leave. The ranker is a `LinearTree` without a root: its inner nodes are
-the clusters, where a matcher's choices enter the beam search; solver and search are those of the linear tree.
+Input: features and retrieved clusters. Output: labels. The ranker is a `LinearTree` without a root. Its inner nodes are
+the clusters; the beam search starts at those chosen by a matcher. Solver and search are those of the linear tree.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from xmtc.methods.xbert.matching import Transform, take_logarithm
 
 
 class RankConfig(Settings):
-    """What the ranker is trained on."""
+    """Settings of the ranker's training data."""
 
     negatives: Negatives = Field(
         "tfn",
@@ -43,7 +43,7 @@ class RankConfig(Settings):
 
 
 class StagedSearchConfig(SearchConfig):
-    """How retrieved clusters and their labels score; `combiner` is the labels'."""
+    """Settings of how retrieved clusters and their labels are scored; `combiner` applies to the labels."""
 
     cluster: Transform = Field(
         "l2-hinge", description="how a cluster's score is transformed before its labels' are joined to it"
@@ -51,7 +51,7 @@ class StagedSearchConfig(SearchConfig):
 
     @property
     def adds(self) -> bool:
-        """Whether scores are logarithms, which add, in place of factors."""
+        """Return whether scores are logarithms, which are added, instead of factors."""
         return self.combiner.startswith("log-")
 
 
@@ -67,8 +67,8 @@ def train_ranker(
 ) -> LinearTree:
     """Train the classifiers of all labels, cluster by cluster.
 
-    retrieved: the clusters that the matcher retrieves for each document; not needed for `tfn`. A cluster that it
-    retrieves for no document at all is trained by teacher forcing.
+    retrieved: the clusters that the matcher retrieves for each document; not needed for `tfn`. A cluster that is
+    retrieved for no document is trained with teacher forcing.
     """
     n_clusters = partition.n_clusters
     (above, level), leaf_labels = arrange(Y, LabelTree((np.zeros(n_clusters, dtype=np.int32), partition.parents)))
@@ -86,7 +86,7 @@ def train_ranker(
 
 
 def finish_tree(run: Path | None, stage: str, train: Callable[[], LinearTree]) -> LinearTree:
-    """Return a tree that is trained now, or was by the run that this one goes on with: see `finish_stage`."""
+    """Train a tree, or load it if the run that this one resumes has finished it; see `finish_stage`."""
 
     def compute() -> dict[str, NDArray]:
         tree = train()
@@ -100,7 +100,7 @@ def finish_tree(run: Path | None, stage: str, train: Callable[[], LinearTree]) -
 def rank_in_clusters(
     ranker: LinearTree, X: sp.csr_matrix, clusters: Ranking, config: StagedSearchConfig, k: int
 ) -> Ranking:
-    """Return the k best labels of each document's clusters, which come with transformed scores."""
+    """Return the k best labels of each document's clusters, given with transformed scores."""
     return search(ranker, X, config, k, start=clusters)
 
 
@@ -108,7 +108,7 @@ def match_linearly(tree: LinearTree, X: sp.csr_matrix, config: StagedSearchConfi
     """Return the k best clusters of each document, with transformed scores; the tree's labels are the clusters."""
     hinge = config.cluster != "sigmoid"
     combiner = f"log-{config.cluster}" if hinge and config.adds else config.cluster
-    beam = min(max(config.beam, k), len(tree.leaf_labels))  # more than there are clusters find no others
+    beam = min(max(config.beam, k), len(tree.leaf_labels))  # a wider beam than the number of clusters finds no more
     inner = SearchConfig.model_validate({"beam": beam, "combiner": combiner})
     found = search(tree, X, inner, k)
     if config.adds and not hinge:
@@ -117,13 +117,13 @@ def match_linearly(tree: LinearTree, X: sp.csr_matrix, config: StagedSearchConfi
 
 
 def join_features(X: sp.csr_matrix, vectors: NDArray[np.float32]) -> sp.csr_matrix:
-    """Put texts' dense vectors beside their TF-IDF rows: both of length 1, the joined row too (X-Transformer)."""
+    """Append dense vectors to TF-IDF rows of texts: both have length 1, and so has the joined row (X-Transformer)."""
     n, width = vectors.shape
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = vectors / np.where(lengths > 0, lengths, 1)
     sizes = np.diff(X.indptr)
     indptr = X.indptr.astype(np.int64) + width * np.arange(n + 1)
-    dense = (indptr[1:, None] - width + np.arange(width)).ravel()  # each row's last places
+    dense = (indptr[1:, None] - width + np.arange(width)).ravel()  # the last positions of each row
     sparse = np.ones(indptr[-1], dtype=bool)
     sparse[dense] = False
     indices = np.empty(indptr[-1], dtype=np.int32)

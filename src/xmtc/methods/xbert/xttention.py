@@ -1,6 +1,6 @@
 """X-ttention: a BiLSTM over words and structured self-attention (Lin et al. 2017; X-BERT, section 3.3.1).
 
-Rows of word numbers enter, one vector a text leaves. Knows no clusters: a matcher puts its layer on top.
+Input: rows of word numbers. Output: one vector per text. This module knows no clusters: a matcher adds its layer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from xmtc.neural.word_layout import WORD_LAYOUT
 
 
 class XttentionConfig(Settings):
-    """Sizes; the defaults are the paper's (section 5.2, where d_a is called u)."""
+    """Sizes; the defaults are the paper's (section 5.2, which calls d_a u)."""
 
     hidden: int = Field(512, ge=1, le=65_536, description="u, of the LSTM in each direction")
     attention: int = Field(350, ge=1, le=65_536, description="d_a, of the attention's hidden layer")
@@ -30,7 +30,7 @@ class Xttention(nn.Module):
     def __init__(self, n_words: int, width: int, config: XttentionConfig) -> None:
         super().__init__()
         both = 2 * config.hidden
-        self.words = nn.Embedding(n_words, width, padding_idx=PAD, sparse=True)  # a step touches few of its rows
+        self.words = nn.Embedding(n_words, width, padding_idx=PAD, sparse=True)  # a step updates few of its rows
         self.lstm = nn.LSTM(width, config.hidden, batch_first=True, bidirectional=True)
         self.first = nn.Linear(both, config.attention)  # W_s1
         self.second = nn.Linear(config.attention, config.rows)  # W_s2
@@ -39,11 +39,11 @@ class Xttention(nn.Module):
 
     @property
     def width(self) -> int:
-        """Size of a text's vector."""
+        """Return the size of a text's vector."""
         return self.mlp.out_features
 
     def forward(self, ids: Tensor, mask: Tensor, lower: Tensor | None = None) -> Tensor:
-        """(B, mlp): the vectors of texts of one word or more, padded on the right; padding changes nothing.
+        """Return the vectors of texts with at least one word, padded on the right; padding has no effect: (B, mlp).
 
         There are no frozen layers, so `lower` is None.
         """
@@ -52,13 +52,13 @@ class Xttention(nn.Module):
         return torch.relu(self.mlp((weights @ states).flatten(1)))
 
     def _states(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """(B, T, 2u); packed, so that the backward direction begins at a text's last word and not at padding."""
+        """Return the states (B, T, 2u); packed, so that the backward direction starts at the last word."""
         packed = pack_padded_sequence(self.words(ids), mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
         states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=ids.shape[1])
         return states
 
     def _weights(self, states: Tensor, mask: Tensor) -> Tensor:
-        """(B, r, T): how much each aspect looks at each word; rows add up to 1, padding gets 0."""
+        """Return the attention of each aspect to each word; rows sum to 1, padding gets 0: (B, r, T)."""
         logits = self.second(self.first(states).tanh()).transpose(1, 2)  # (B, r, T)
         weights: Tensor = logits.masked_fill(~mask.unsqueeze(1), -torch.inf).softmax(2)
         return weights

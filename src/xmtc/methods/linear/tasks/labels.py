@@ -1,7 +1,7 @@
-"""Label vectors and clusters of labels in tasks: vectors by blocks of labels, clusters by subtrees.
+"""Compute label vectors and label clusters in tasks: vectors by blocks of labels, clusters by subtrees.
 
-A label's documents are added up in their order by one task, so the sums have the bytes that they have in memory. The
-top splits of a tree are made by the process that runs the tasks, on all its threads.
+One task adds up a label's documents in order, so the sums are byte-identical to those computed in memory. The process
+that runs the tasks makes the top splits of a tree, on all its threads.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from xmtc.features.label_vectors import aggregate, plan_labels
 from xmtc.methods.linear.tasks.rows import read_rows
 from xmtc.methods.linear.tasks.work import Job, Work, group
 
-_TASK = 50_000_000  # about how many entries a task adds up: seconds of work
+_TASK = 50_000_000  # approximate number of entries that a task adds up: seconds of work
 _LABELS, _VECTORS = "labels", "vectors"
 _PLAN = ("starts", "documents", "weights", "bounds", "work")
 
 
 def write_vectors(work: Work, Y: sp.csr_matrix) -> sp.csr_matrix:
-    """Write the vectors of all labels, those of `pifa`, and map them into memory."""
+    """Write the vectors of all labels, as `pifa` computes them, and memory-map them."""
     indptr, _, _, width = read_rows(work.folder)
     weighting = work.config.cluster.weighting
     plan = finish_stage(
@@ -94,7 +94,7 @@ def cluster_task(job: Job) -> None:
 
 
 def _vectors(job: Job, n_labels: int, width: int) -> sp.csr_matrix:
-    """Map the label vectors into memory."""
+    """Memory-map the label vectors."""
     found = read_stage(job.folder, _VECTORS, "r+")
     shape = (n_labels, width - (job.config.solver.bias != 0))
     vectors = sp.csr_matrix(shape)

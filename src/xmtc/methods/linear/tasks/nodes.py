@@ -1,4 +1,4 @@
-"""Classifiers of a tree's nodes in tasks: each solves some blocks of a level, reading its documents' rows alone."""
+"""Train the classifiers of a tree's nodes in tasks: each solves some blocks of a level and reads only their rows."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from xmtc.linear.tree import Biased, Block, Rows, Targets, train_tree
 from xmtc.methods.linear.tasks.rows import read_rows, without_bias
 from xmtc.methods.linear.tasks.work import Job, Work, group
 
-_TASKS = 64  # of a level, about: enough to share out, few enough to cost little
+_TASKS = 64  # approximate number per level: enough to distribute, few enough for low overhead
 
 
 def train_nodes(work: Work, biased: Biased, Y: sp.csr_matrix, tree: LabelTree, name: str, seed: int) -> LinearTree:
-    """Return `train_tree` of the matrix on disk; the blocks of each level are solved in tasks."""
+    """Return the result of `train_tree` for the matrix on disk; the blocks of each level are solved in tasks."""
     config = work.config
     n_levels = len(tree.parents)
 
@@ -35,7 +35,7 @@ def train_nodes(work: Work, biased: Biased, Y: sp.csr_matrix, tree: LabelTree, n
         work.run(step, solve_task, [(f"{stage}/blocks/{parts[0]}", parts) for parts in tasks], level_seed)
         return [chunk for parts in tasks for chunk in _read_chunks(work.folder, f"{stage}/blocks/{parts[0]}")]
 
-    if config.tree.negatives == "tfn":  # only the other negatives read X itself
+    if config.tree.negatives == "tfn":  # only the other kinds of negatives read X itself
         X = sp.csr_matrix((Y.shape[0], biased[3] - (config.solver.bias != 0)))
     else:
         X = without_bias(biased, config.solver.bias)
@@ -69,7 +69,7 @@ def solve_task(job: Job) -> None:
 
 
 def _describe(blocks: list[Block], rows_of: list[Rows], targets: Targets) -> dict[str, NDArray]:
-    """All that the tasks of a level read, besides the matrix."""
+    """Return everything that the tasks of a level read, except the matrix."""
     return {
         "blocks": np.array(blocks, dtype=np.int64),
         "rows": np.concatenate([rows for rows, _ in rows_of]),
@@ -81,7 +81,7 @@ def _describe(blocks: list[Block], rows_of: list[Rows], targets: Targets) -> dic
 
 
 def _read_chunks(folder: Path, stage: str) -> list[Chunk]:
-    """The chunks of a task's blocks, mapped into memory."""
+    """Return the chunks of a task's blocks, memory-mapped."""
     found = read_stage(folder, stage, "r+")
     rows, entries = (np.cumsum([0, *column]) for column in found["sizes"].T.tolist())
     return [

@@ -1,7 +1,7 @@
-"""Texts → rows of features on disk: words are counted and rows made in tasks over shards of documents.
+"""Turn texts into feature rows on disk: tasks count words and build rows over shards of documents.
 
-The matrix has the bias as its last column, as the solver reads it, and holds the labelled documents alone. It is
-mapped into memory: a task takes memory for the rows that it reads, and the system may drop these at any time.
+The matrix has the bias as its last column, as the solver expects, and holds only the labelled documents. It is
+memory-mapped: a task uses memory for the rows that it reads, and the system may free them at any time.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from xmtc.linear.tree import Biased, add_bias
 from xmtc.methods.linear.tasks.work import Job, Work, group
 
 _SHARD = 1 << 22  # bytes of text in a shard
-_TASK = 1 << 26  # bytes of text of a task
+_TASK = 1 << 26  # bytes of text per task
 _TEXTS, _TFIDF, _MATRIX, _ROWS = "texts", "tfidf", "matrix", "rows"
 _PARTS = ("indptr", "indices", "data")  # of a CSR matrix
 
 
 def write_rows(work: Work, texts: Texts, labelled: NDArray[np.int64]) -> Tfidf:
-    """Fit TF-IDF to texts, and write the matrix of the labelled ones."""
+    """Fit TF-IDF to texts, and write the matrix of the labelled texts."""
     settings = work.config.tfidf
     if not is_finished(work.folder, _TEXTS):
         with write_stage(work.folder, _TEXTS) as folder:
@@ -60,7 +60,7 @@ def write_features(work: Work, X: sp.csr_matrix, labelled: NDArray[np.int64]) ->
 
 
 def read_rows(folder: Path) -> Biased:
-    """Map the matrix into memory."""
+    """Memory-map the matrix."""
     found = read_stage(folder, _MATRIX, "r+")
     return found["indptr"], found["indices"], found["data"], int(found["width"])
 
@@ -74,7 +74,7 @@ def without_bias(biased: Biased, bias: float) -> sp.csr_matrix:
 
 
 def count_task(job: Job) -> None:
-    """Count the words of some shards; one stage holds them all, with the shard's number in the arrays' names."""
+    """Count the words of some shards; one stage stores them all, with the shard's number in the array names."""
 
     def count(shard: int) -> TermCounts:
         return count_shard(_shard(job.folder, shard)[0], job.config.tfidf)
@@ -105,7 +105,7 @@ def transform_task(job: Job) -> None:
 
 
 class _Shards:
-    """The counts of all shards, read one by one, as often as they are gone through."""
+    """The counts of all shards; each iteration reads them one by one."""
 
     def __init__(self, folder: Path, tasks: list[list[int]]) -> None:
         self._folder, self._tasks = folder, tasks
@@ -118,13 +118,13 @@ class _Shards:
 
 
 def _cut(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where shards begin, in documents, and last the end; documents longer than a shard stay whole."""
+    """Return the first document of each shard, and the end; a document longer than a shard is not split."""
     marks = np.arange(offsets[0], offsets[-1], _SHARD)
     return np.unique(np.append(np.searchsorted(offsets[:-1], marks), len(offsets) - 1)).astype(np.int64)
 
 
 def _shard(folder: Path, number: int) -> tuple[Texts, NDArray[np.int64]]:
-    """The texts of a shard, and which of them are labelled."""
+    """Return the texts of a shard, and which of them are labelled."""
     found = read_stage(folder, _TEXTS)
     first, last = found["starts"][number : number + 2].tolist()
     labelled = found["labelled"]
@@ -133,10 +133,10 @@ def _shard(folder: Path, number: int) -> tuple[Texts, NDArray[np.int64]]:
 
 
 def _join(folder: Path, tasks: list[list[int]]) -> None:
-    """Write the rows of all tasks end to end."""
+    """Concatenate the rows of all tasks."""
 
     def read(name: str) -> Iterator[NDArray[Any]]:
-        for shards in tasks:  # one task's files at a time: a process cannot map those of all
+        for shards in tasks:  # one task's files at a time: a process cannot map the files of all tasks
             found = read_stage(folder, f"{_ROWS}/{shards[0]}")
             yield from (found[f"{name}-{shard}"] for shard in shards)
 

@@ -1,7 +1,7 @@
-"""From a corpus to a linear model in tasks; what is in memory and what is on disk.
+"""Train a linear model in tasks, with most data on disk.
 
-The process that runs the tasks holds the labels of all documents and the finished trees. Texts, rows of features and
-label vectors are in files. A task maps what it reads, and holds one node's rows, weights and dual variables.
+The process that runs the tasks holds the labels of all documents and the finished trees in memory. Texts, feature rows
+and label vectors are in files. A task maps its input, and holds one node's rows, weights and dual variables.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from xmtc.methods.linear.tasks.nodes import train_nodes
 from xmtc.methods.linear.tasks.rows import read_rows, write_features, write_rows
 from xmtc.methods.linear.tasks.work import Work
 
-_PER_BYTE = 2  # bytes of memory that a byte of text takes in training: counts, rows, and rows with the bias
-_PROCESS = 200 << 20  # bytes that Python, numba and the kernels take
-_SECONDS = 0.04, 0.04  # of one core per megabyte of text: to count and vectorise, and to train a tree
+_PER_BYTE = 2  # bytes of memory per byte of text in training: counts, rows, and rows with the bias
+_PROCESS = 200 << 20  # bytes used by Python, numba and the kernels
+_SECONDS = 0.04, 0.04  # on one core per megabyte of text: to count and vectorise, and to train a tree
 
 
 def fits_memory(corpus: Corpus, config: LinearConfig) -> bool:
-    """Say whether training in memory takes less than half of what this process may take."""
+    """Return whether training in memory needs less than half of the memory available to this process."""
     if corpus.texts is None:
-        return True  # the features are in memory as it is
+        return True  # the features are already in memory
     return len(corpus.texts.buffer) * _PER_BYTE * config.tfidf.ngrams <= memory_limit() // 2
 
 
 def train_in_tasks(
     engine: Engine, corpus: Corpus, config: LinearConfig, folder: Path, seed: int, progress: Progress
 ) -> LinearModel:
-    """Train a model in tasks; a task that `folder` shows to be finished is not run again."""
+    """Train a model in tasks; skip tasks that `folder` records as finished."""
     labels, labelled = corpus.labels, corpus.labelled_rows()
     data = corpus.fingerprint()
     _begin(folder, {"method": NAME, "config": config.model_dump(mode="json"), "seed": seed, "data": data})
@@ -55,7 +55,7 @@ def train_in_tasks(
         assert corpus.X is not None  # a corpus has texts or features
         write_features(work, corpus.X, labelled)
     Y = corpus.Y[:, : labels.n_labels].tocsr()
-    if len(labelled) < len(corpus):  # an unlabelled document says nothing of which labels it lacks
+    if len(labelled) < len(corpus):  # without labels, a document gives no information about which labels it lacks
         Y = Y[labelled]
     biased = read_rows(folder)
     engine.check(folder, _task_memory(len(labelled), biased[3]))
@@ -67,14 +67,14 @@ def train_in_tasks(
     n_features = biased[3] - (config.solver.bias != 0)
     details = LinearDetails(features=n_features if tfidf is None else None, trees=[tree.shape for tree in trees])
     manifest = Manifest.describe(NAME, config, corpus, seed, details, data)
-    if tfidf is not None:  # the folder is removed when the model is saved, and the model may be used longer
+    if tfidf is not None:  # the folder is removed when the model is saved, but the model may be used longer
         terms = Texts(tfidf.vocabulary.buffer.copy(), tfidf.vocabulary.offsets.copy())
         tfidf = replace(tfidf, vocabulary=terms, idf=tfidf.idf.copy())
     return LinearModel(manifest, config, labels, tfidf, tuple(trees))
 
 
 def _begin(folder: Path, identity: dict[str, object]) -> None:
-    """Make the run's folder, or check that it is of the same run."""
+    """Create the run's folder, or check that it belongs to the same run."""
     folder.mkdir(parents=True, exist_ok=True)
     run = folder / "run.json"
     text = json.dumps(identity, indent=1, sort_keys=True) + "\n"
@@ -87,19 +87,19 @@ def _begin(folder: Path, identity: dict[str, object]) -> None:
 
 
 def _task_memory(n_documents: int, n_features: int) -> int:
-    """Bytes that the largest task takes: the root's, with weights and dual variables of LANES children."""
+    """Return the bytes used by the largest task: the root's, with weights and dual variables of LANES children."""
     return _PROCESS + 4 * LANES * (n_documents + n_features)
 
 
 def _say_plan(work: Work, corpus: Corpus) -> None:
-    """Say what the run will take, from sizes alone, before anything is done."""
+    """Report what the run will need, estimated from sizes, before it starts."""
     work.engine.check(work.folder)
     if corpus.texts is None:
         work.progress.say(f"{len(corpus):,} rows of features on {work.engine.outline}")
         return
     megabytes = len(corpus.texts.buffer) / 2**20
     seconds = megabytes * (_SECONDS[0] + _SECONDS[1] * work.config.tree.trees) / work.engine.n_workers
-    # words that occur once are many: a tenth of the bytes is more features than texts of this size have
+    # many words occur once; a tenth of the bytes is an upper bound of the features of such small corpora
     memory = _task_memory(len(corpus), len(corpus.texts.buffer) // 10 if megabytes < 100 else 1_000_000)
     work.progress.say(
         f"{len(corpus):,} documents ({megabytes:,.0f} MiB of text), {corpus.labels.n_labels:,} labels, "

@@ -1,6 +1,6 @@
-"""What all tasks of a training share: its folder, and how a list of tasks is run and resumed.
+"""The shared state of a training's tasks: its folder, and how a list of tasks is run and resumed.
 
-A task writes one stage of the folder; a stage that is there is finished, by this run or by the one that it resumes.
+A task writes one stage of the folder. A stage that exists is finished, by this run or by the run that it resumes.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ T = TypeVar("T")
 
 
 class Job(NamedTuple):
-    """One task of a training, as it is sent to a worker: which part of which stage, and with what settings."""
+    """One task of a training, as sent to a worker: which part of which stage, and its settings."""
 
     folder: Path
-    stage: str  # what the task writes
-    parts: list[int]  # what the task reads: numbers of shards, blocks or subtrees
+    stage: str  # written by the task
+    parts: list[int]  # read by the task: numbers of shards, blocks or subtrees
     config: LinearConfig
     seed: int = 0
 
@@ -40,7 +40,7 @@ class Work:
     def run(
         self, name: str, function: Callable[[Job], None], stages: Sequence[tuple[str, list[int]]], seed: int = 0
     ) -> None:
-        """Run the tasks of a step, called `name`, whose stages are not finished: (stage, parts) each."""
+        """Run the unfinished tasks of a step called `name`; stages: (stage, parts) of each task."""
         self.progress.stage(name)
         jobs = [
             Job(self.folder, stage, parts, self.config, seed)
@@ -54,7 +54,7 @@ class Work:
 
 
 def group(sizes: Sequence[int], most: int) -> list[list[int]]:
-    """Put the numbers of consecutive items into groups of about `most` in size; an item larger than that is alone."""
+    """Group the numbers of consecutive items into groups of size about `most`; a larger item forms its own group."""
     groups: list[list[int]] = []
     filled = most
     for item, size in enumerate(sizes):

@@ -1,4 +1,4 @@
-"""Updates of linear models: new documents and labels, retired labels; docs/methods/linear.md describes them."""
+"""Update linear models: new documents and labels, retired labels; see docs/methods/linear.md."""
 
 from xmtc.methods.linear.update.model import update_model
 

@@ -1,4 +1,4 @@
-"""Update a linear model: compare labels, retire some, and teach its trees the rest within a budget of work."""
+"""Update a linear model: compare labels, retire some, and train its trees on the rest within a work budget."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from xmtc.methods.linear.update.nodes import retire_labels
 from xmtc.methods.linear.update.pseudo_documents import pseudo_documents
 from xmtc.methods.linear.update.trees import News, Outcome, Training, update_trees
 
-_AT_ONCE = 50_000  # documents × blocks: less than a second's work, which an update may always do
+_AT_ONCE = 50_000  # documents × blocks: less than a second of work, allowed whatever the budget
 
 
 def update_model(
@@ -33,7 +33,7 @@ def update_model(
 ) -> LinearModel:
     """Return a model with more labels and documents, and without the labels to retire; see `xmtc.update`.
 
-    Words and their weights stay those of training: a word that is new to the model does not count.
+    The vocabulary and its weights stay as trained: words that are new to the model are ignored.
     """
     progress.stage("comparing labels")
     revision = revise(model.labels, model.manifest, corpus, base, retire)
@@ -73,18 +73,18 @@ def update_model(
 
 
 def _news(model: LinearModel, tree: LinearTree, revision: Revision) -> News:
-    """What the trees learn from: documents, and pseudo-documents for those of training where these are not given."""
+    """Return the training data for the trees: documents, and pseudo-documents if the original ones are not given."""
     corpus = revision.corpus
     assert corpus is not None
     Y = corpus.Y[:, : revision.labels.n_labels].tocsr()
 
     def features(rows: NDArray[np.int64]) -> sp.csr_matrix:
         if model.tfidf is not None:
-            assert corpus.texts is not None  # as `revise` has seen
+            assert corpus.texts is not None  # `revise` has checked this
             return model.tfidf.transform(corpus.texts if len(rows) == len(corpus) else corpus.texts.take(rows))
         assert corpus.X is not None
         X = corpus.X[rows]
-        shape = (len(rows), tree.shape.n_features)  # files of sparse features need not mention the last ones
+        shape = (len(rows), tree.shape.n_features)  # sparse feature files may omit the last columns
         return sp.csr_matrix((X.data, X.indices, X.indptr), shape=shape, dtype=np.float32)
 
     if revision.whole:

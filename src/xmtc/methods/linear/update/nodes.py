@@ -1,7 +1,7 @@
-"""A linear tree taken apart into nodes, changed and put together: leaves taken off, labels added, branches grafted.
+"""Split a linear tree into nodes, change them, and join them: remove leaves, add labels, graft branches.
 
-Enters: a `LinearTree`; leaves: another of the same depth. Weights of children that are not named stay the same bytes.
-Knows neither documents nor training: whoever adds a child brings its chunk.
+Input: a `LinearTree`. Output: another of the same depth. Weights of children that are not named stay byte-identical.
+This module knows neither documents nor training: the caller that adds a child provides its chunk.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ Rows = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """The nodes of one level, left to right: the weights of each one's children, and how many children it has."""
+    """The nodes of one level, left to right: the weights and the number of each node's children."""
 
     chunks: list[Chunk]
     sizes: NDArray[np.int64]  # (nodes,)
 
 
 def take_apart(tree: LinearTree) -> list[Level]:
-    """Return the levels of a tree from the root down; those of the last have labels as children."""
+    """Return the levels of a tree from the root down; the children of the last level are labels."""
     return [
         Level([_chunk(tree, node) for node in range(first, stop)], np.diff(tree.child_starts[first : stop + 1]))
         for first, stop in _bounds(tree)
@@ -48,7 +48,7 @@ def put_together(levels: list[Level], leaf_labels: NDArray[np.integer], like: Li
 
 
 def as_label_tree(tree: LinearTree) -> LabelTree:
-    """Return the tree as parent arrays: inner nodes are numbered as they stand, the last level's by label, from 0."""
+    """Return the tree as parent arrays: inner nodes keep their numbers, the last level is numbered by label, from 0."""
     sizes = [np.diff(tree.child_starts[first : stop + 1]) for first, stop in _bounds(tree)]
     parents = [np.repeat(np.arange(len(level)), level).astype(np.int32) for level in sizes]
     of_label = np.empty(len(tree.leaf_labels), dtype=np.int32)
@@ -57,7 +57,7 @@ def as_label_tree(tree: LinearTree) -> LabelTree:
 
 
 def retire_labels(tree: LinearTree, new_ids: NDArray[np.integer]) -> LinearTree:
-    """Take leaves off, and clusters that lose all; `new_ids` gives each label's new id, −1 to retire it."""
+    """Remove leaves, and clusters that become empty; `new_ids` gives each label's new id, −1 to retire it."""
     levels = take_apart(tree)
     ids = new_ids[tree.leaf_labels]
     kept = ids >= 0
@@ -80,10 +80,10 @@ def renew(
     joining: NDArray[np.integer],
     fitted: Mapping[tuple[int, int], tuple[NDArray[np.integer], Chunk]],
 ) -> LinearTree:
-    """Give clusters new labels, and children new weights.
+    """Add labels to clusters, and replace the weights of children.
 
-    joining: the cluster, by its place in the last level, of each new label; these take the next free ids and follow the
-    labels that are there. fitted: (level, node) → places of children, and a chunk with their weights.
+    joining: the cluster of each new label, by position in the last level; new labels take the next free ids and follow
+    the existing labels. fitted: (level, node) → positions of children, and a chunk with their weights.
     """
     levels = take_apart(tree)
     sizes = [level.sizes for level in levels]
@@ -100,7 +100,7 @@ def renew(
 
 
 def graft(tree: LinearTree, branch: LinearTree) -> LinearTree:
-    """Hang the children of `branch`'s root, with all that is below them, beside those of `tree`'s; equal depths."""
+    """Attach the children of `branch`'s root, with their subtrees, to `tree`'s root; both must have the same depth."""
     sizes = [int(part.child_starts[1]) - 1 for part in (tree, branch)]
     places = np.arange(sizes[0], sum(sizes))
     root = _replace(_chunk(tree, 0), places, _chunk(branch, 0), sum(sizes))
@@ -113,7 +113,7 @@ def graft(tree: LinearTree, branch: LinearTree) -> LinearTree:
 
 
 def _bounds(tree: LinearTree) -> list[tuple[int, int]]:
-    """The first node and the end of each level."""
+    """Return the first node and the end of each level."""
     bounds = [(0, 1)]
     while (first := int(tree.child_starts[bounds[-1][0]])) < len(tree.child_starts) - 1:
         bounds.append((first, int(tree.child_starts[bounds[-1][1]])))
@@ -123,7 +123,7 @@ def _bounds(tree: LinearTree) -> list[tuple[int, int]]:
 def _end_to_end(
     parts: list[tuple[LinearTree, int, int]], leaf_labels: NDArray[np.integer], like: LinearTree
 ) -> LinearTree:
-    """A tree of stretches of nodes of several trees, copied as they are."""
+    """Return a tree made of consecutive nodes of several trees, copied unchanged."""
     children, features, buckets, entries = [], [], [], []
     arrays: dict[str, list[NDArray[Any]]] = {
         name: [] for name in ("features", "buckets", "entry_children", "entry_weights")
@@ -164,7 +164,7 @@ def _chunk(tree: LinearTree, node: int) -> Chunk:
 
 
 def _keep(chunk: Chunk, kept: NDArray[np.bool_]) -> Chunk:
-    """The chunk without some of its children; those left close ranks."""
+    """Return the chunk without some of its children; the others are renumbered."""
     new_place = np.cumsum(kept) - 1
     features, children, weights = _entries(chunk)
     stays = kept[children]
@@ -172,7 +172,7 @@ def _keep(chunk: Chunk, kept: NDArray[np.bool_]) -> Chunk:
 
 
 def _replace(chunk: Chunk, places: NDArray[np.integer], other: Chunk, n_children: int) -> Chunk:
-    """The chunk with the children of `other` at these places, which ascend, whether some were there before or not."""
+    """Return the chunk with the children of `other` at these ascending positions, replaced or added."""
     replaced = np.zeros(n_children, dtype=np.bool_)
     replaced[places] = True
     features, starts, children, weights = _merge(
@@ -183,16 +183,16 @@ def _replace(chunk: Chunk, places: NDArray[np.integer], other: Chunk, n_children
 
 
 def _rows(chunk: Chunk) -> Rows:
-    """Copies, since numba would compile a kernel for each mixture of arrays that may be written and that may not."""
+    """Return copies: numba would compile one kernel for each combination of writable and read-only arrays."""
     children, weights = chunk.children.astype(np.int32), chunk.weights.astype(np.float32)
     return chunk.features.copy(), chunk.starts.copy(), children, weights
 
 
 @njit(nogil=True, cache=True)
 def _merge(ours: Rows, replaced: NDArray[np.bool_], theirs: Rows) -> Rows:
-    """Rows of features that both may have, their entries sorted by child; ours without the children replaced.
+    """Merge rows of features that may overlap, entries sorted by child; ours exclude the replaced children.
 
-    Zeros, which fill rows up, are dropped, and rows that are left empty.
+    Zeros, which pad rows, are dropped, and so are rows that become empty.
     """
     features = np.empty(len(ours[0]) + len(theirs[0]), dtype=np.int32)
     starts = np.zeros(len(features) + 1, dtype=np.int64)
@@ -227,7 +227,7 @@ def _merge(ours: Rows, replaced: NDArray[np.bool_], theirs: Rows) -> Rows:
 
 
 def _entries(chunk: Chunk) -> tuple[NDArray[np.int32], NDArray[np.integer], NDArray[np.floating]]:
-    """Feature, child and weight of each entry that is not zero."""
+    """Return the feature, child and weight of each nonzero entry."""
     stored = chunk.weights != 0
     return np.repeat(chunk.features, np.diff(chunk.starts))[stored], chunk.children[stored], chunk.weights[stored]
 
@@ -235,7 +235,7 @@ def _entries(chunk: Chunk) -> tuple[NDArray[np.int32], NDArray[np.integer], NDAr
 def _from_entries(
     features: NDArray[np.int32], children: NDArray[np.integer], weights: NDArray[np.floating], n_children: int
 ) -> Chunk:
-    """The chunk of entries sorted by feature, then child, as training would leave it."""
+    """Build a chunk from entries sorted by feature, then child, as training would."""
     firsts = np.flatnonzero(np.diff(features, prepend=-1))
     starts = np.append(firsts, len(features)).astype(np.int64)
     chunk = Chunk(features[firsts], starts, children.astype(np.int32), weights.astype(np.float32))

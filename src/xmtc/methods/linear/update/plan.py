@@ -1,6 +1,6 @@
-"""Which nodes an update trains: those that new labels join and, as far as a budget goes, those with other documents.
+"""Plan an update: train the nodes that new labels join and, within a budget, nodes whose documents changed.
 
-Enter: trees, how many documents labels have and what changed; leaves a `Plan` for each tree. Trains nothing.
+Input: trees, document counts of labels, and what changed. Output: a `Plan` per tree. This module trains nothing.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from xmtc.linear.chunks import LinearTree
 from xmtc.linear.lanes import LANES
 from xmtc.methods.linear.update.nodes import as_label_tree
 
-Node = tuple[int, int]  # level, and place in it
+Node = tuple[int, int]  # level, and position in it
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A tree with the joining labels in their clusters, and what is to be trained in it."""
+    """A tree with the joining labels in their clusters, and the children to train."""
 
     tree: LabelTree
     joining: NDArray[np.int32]  # the cluster of each label that joins one
-    fit: dict[Node, NDArray[np.int64]]  # node → the children to train, by their places among siblings
+    fit: dict[Node, NDArray[np.int64]]  # node → the children to train, by their positions among siblings
 
 
 def plan_updates(
@@ -38,13 +38,13 @@ def plan_updates(
     least: int,
     spent: int,
 ) -> tuple[list[Plan], int, int]:
-    """Return a plan for each tree, and how many nodes are refitted for their documents, and how many must wait.
+    """Return a plan per tree, the number of nodes to refit for their documents, and the number postponed.
 
-    counts: documents of each label, those of the trees, then those that join clusters. changed: documents that each
-    label of the trees gained or lost. joining: (trees × joining labels) clusters; classifiers of the joining labels and
-    of the clusters on their paths are trained whatever that takes. budget: the share of the work of training all nodes
-    that may be done; in documents × blocks, `least` may be done in any case, and `spent` is done already. Nodes come in
-    the order of how many of their documents changed, relative to all; those that do not fit in are passed over.
+    counts: documents of each label, first those of the trees, then those that join clusters. changed: documents that
+    each label of the trees gained or lost. joining: (trees × joining labels) clusters; classifiers of the joining
+    labels and of the clusters on their paths are always trained. budget: the allowed share of the work of training all
+    nodes. In documents × blocks, `least` is always allowed, and `spent` is already used. Nodes are taken in the order
+    of how many of their documents changed, relative to all; nodes that do not fit in the budget are skipped.
     """
     padded = np.concatenate([changed, np.zeros(len(counts) - len(changed), dtype=np.int64)])
     plans: list[Plan] = []
@@ -73,7 +73,7 @@ def plan_updates(
 
 
 def work_of(tree: LabelTree, counts: NDArray[np.int64], n_documents: int) -> int:
-    """Return what training all nodes takes, in documents × blocks of classifiers."""
+    """Return the work of training all nodes, in documents × blocks of classifiers."""
     return sum(_work(*size) for size in _sizes(tree, counts, n_documents).values())
 
 
@@ -82,8 +82,10 @@ def _work(n_documents: int, n_children: int) -> int:
 
 
 def _sizes(tree: LabelTree, counts: NDArray[np.int64], n_documents: int) -> dict[Node, tuple[int, int]]:
-    """Documents and children of each node, from the root down; a document with two labels below a node counts twice,
-    since to count better would take as long as to train some nodes."""
+    """Return the documents and children of each node, from the root down.
+
+    A document with two labels below a node counts twice: an exact count would take as long as training some nodes.
+    """
     nodes = [(depth, node) for depth in range(tree.depth) for node in range(tree.level(depth).n_clusters)]
     children = np.concatenate([np.diff(tree.level(depth).starts) for depth in range(tree.depth)]).tolist()
     rows = [n_documents, *(min(n, n_documents) for n in _below(tree, counts)[1:])]
@@ -91,7 +93,7 @@ def _sizes(tree: LabelTree, counts: NDArray[np.int64], n_documents: int) -> dict
 
 
 def _paths(tree: LabelTree, joining: NDArray[np.int32]) -> dict[Node, NDArray[np.int64]]:
-    """The classifiers of the joining labels, which are the last of their clusters, and those on the way to them."""
+    """Return the classifiers of the joining labels, which are last in their clusters, and those on their paths."""
     fit: dict[Node, NDArray[np.int64]] = {}
     touched, n_joining = np.unique(joining, return_counts=True)
     sizes = np.diff(tree.level(tree.depth - 1).starts)
@@ -106,7 +108,7 @@ def _paths(tree: LabelTree, joining: NDArray[np.int32]) -> dict[Node, NDArray[np
 
 
 def _below(tree: LabelTree, values: NDArray[np.integer]) -> list[int]:
-    """The sum of the labels' values below each inner node, from the root down."""
+    """Return the sum of the labels' values below each inner node, from the root down."""
     sums: list[list[int]] = []
     for depth in range(tree.depth - 1, -1, -1):
         level = tree.level(depth)

@@ -1,4 +1,4 @@
-"""Pseudo-documents: what a linear tree still knows of its training documents, where these are no longer at hand."""
+"""Pseudo-documents: what a linear tree still contains of training documents that are no longer available."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from xmtc.methods.linear.update.nodes import take_apart
 
 
 def pseudo_documents(tree: LinearTree) -> sp.csr_matrix:
-    """Return one row for each label, of length 1: the features that speak for it among its siblings, by weight.
+    """Return one row of length 1 per label: the features with positive weight for it among its siblings.
 
-    A label without such features has an empty row. The rows serve as negative examples for new labels, which would
-    otherwise learn that every document has one of them.
+    A label without such features has an empty row. The rows serve as negative examples for new labels. Without them,
+    new labels would learn that every document has one of them.
     """
     clusters = take_apart(tree)[-1]
     labels, columns, weights = [], [], []
     first = 0
     for chunk, size in zip(clusters.chunks, clusters.sizes.tolist(), strict=True):
         features = np.repeat(chunk.features, np.diff(chunk.starts))
-        speaks = (chunk.weights > 0) & (features < tree.shape.n_features)  # the bias is no feature
+        speaks = (chunk.weights > 0) & (features < tree.shape.n_features)  # the bias is not a feature
         labels.append(tree.leaf_labels[first + chunk.children[speaks]])
         columns.append(features[speaks])
         weights.append(chunk.weights[speaks])

@@ -1,9 +1,9 @@
-"""Update linear trees: new labels get classifiers, nodes whose documents changed are refitted, all else stays.
+"""Update linear trees: train classifiers for new labels, refit nodes whose documents changed, keep the rest.
 
-Enter: trees, and documents' features and labels, new labels in the last columns; leave: trees of the same depth. Few
-new labels join the clusters that a tree's own search finds for their label vectors (PIFA), and the classifiers on the
-way to them are trained again. Many are clustered among themselves, and their branch, trained once, is grafted to the
-root of every tree. Knows no texts and no label names.
+Input: trees, and the features and labels of documents, with new labels in the last columns. Output: trees of the same
+depth. A few new labels join the clusters that a tree's own search finds for their label vectors (PIFA), and the
+classifiers on their paths are retrained. Many new labels are clustered among themselves; their branch is trained once
+and grafted to the root of every tree. This module knows no texts and no label names.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from xmtc.methods.linear.update.plan import Node, Plan, plan_updates, work_of
 
 Rows = NDArray[np.int64]
 
-_OTHERS = 8192  # documents without a new label, at least, that a branch's root is trained on
+_OTHERS = 8192  # minimum number of documents without a new label that a branch's root is trained on
 
 
 @dataclass(frozen=True, eq=False)
 class News:
-    """What an update learns from."""
+    """The training data of an update."""
 
-    features: Callable[[Rows], sp.csr_matrix]  # of some documents, ascending
-    Y: sp.csr_matrix  # (documents × labels): the labels of the trees, then new ones; each document has one
+    features: Callable[[Rows], sp.csr_matrix]  # of some documents, in ascending order
+    Y: sp.csr_matrix  # (documents × labels): the labels of the trees, then new ones; each document has at least one
     changed: NDArray[np.int64]  # documents that each label of the trees gained or lost
-    whole: bool  # whether all documents of known labels are here, so that their classifiers may be trained again
+    whole: bool  # whether all documents of known labels are included, so that their classifiers may be retrained
 
     @property
     def n_known(self) -> int:
-        """Labels of the trees."""
+        """Return the number of labels in the trees."""
         return len(self.changed)
 
     @cached_property
     def of_new(self) -> sp.csr_matrix:
-        """(documents × new labels)."""
+        """Return the matrix (documents × new labels)."""
         return self.Y[:, self.n_known :].tocsr()
 
 
@@ -66,12 +66,12 @@ class Training:
 
 
 class Outcome(NamedTuple):
-    """Updated trees, and what was done, counted over all of them."""
+    """The updated trees, and counts of the work done, summed over all trees."""
 
     trees: tuple[LinearTree, ...]
-    n_clusters: int  # that new labels make in each tree; 0 where they joined others
+    n_clusters: int  # created by new labels in each tree; 0 if they joined existing ones
     n_refitted: int
-    n_waiting: int  # nodes whose documents changed, too, but the budget was spent
+    n_waiting: int  # nodes whose documents also changed, skipped because the budget was used up
     n_nodes: int
 
 
@@ -85,9 +85,9 @@ def update_trees(
 ) -> Outcome:
     """Update the trees of one model.
 
-    budget: the share of a full training's work, counted in documents × blocks of classifiers, that this may take, and
-    `least` what it may take however small that share is. New labels are trained in any case; what is left goes to the
-    nodes whose documents changed most.
+    budget: the allowed share of a full training's work, counted in documents × blocks of classifiers. least: the work
+    allowed even if that share is smaller. New labels are always trained; the rest of the budget goes to the nodes whose
+    documents changed most.
     """
     n_new = news.Y.shape[1] - news.n_known
     branch: LinearTree | None = None
@@ -120,7 +120,7 @@ def update_trees(
 
 
 def _grow_branch(depth: int, news: News, training: Training, progress: Progress) -> LinearTree:
-    """A tree of the new labels alone, as deep as the others."""
+    """Return a tree of only the new labels, as deep as the other trees."""
     sample = _sample(news.of_new, training.seed)
     Y, X = news.of_new[sample], news.features(sample)
     own = LabelTree.flat(Y.shape[1])
@@ -131,7 +131,7 @@ def _grow_branch(depth: int, news: News, training: Training, progress: Progress)
         own = label_tree(vectors, training.cluster, training.seed)
     if own.depth > depth:
         raise ConfigError(f"{Y.shape[1]:,} new labels are too many for a tree of {depth} levels; train the model anew")
-    # where their tree is lower, single nodes pass the root's score on
+    # if their tree is shallower, single nodes pass the root's score on
     levels = (np.zeros(1, dtype=np.int32),) * (depth - own.depth) + own.parents
     branch = train_tree(
         X, Y, LabelTree(levels), TreeConfig(negatives="tfn"), training.solver, training.search, training.seed, progress
@@ -140,7 +140,7 @@ def _grow_branch(depth: int, news: News, training: Training, progress: Progress)
 
 
 def _sample(Y: sp.csr_matrix, seed: int) -> Rows:
-    """The documents that have a new label, and half as many others: enough for the root to tell them apart."""
+    """Return the documents with a new label, and half as many others: enough for the root to separate them."""
     with_new = np.diff(Y.indptr) > 0
     others = np.flatnonzero(~with_new)
     n_others = min(len(others), max(_OTHERS, int(with_new.sum()) // 2))
@@ -149,7 +149,7 @@ def _sample(Y: sp.csr_matrix, seed: int) -> Rows:
 
 
 def _find_clusters(trees: Sequence[LinearTree], news: News, training: Training) -> NDArray[np.int32]:
-    """(trees × new labels): the cluster that each tree's classifiers find for the label's vector, as for a text."""
+    """Return the cluster that each tree finds for a label's vector, as for a text: (trees × new labels)."""
     Y = news.of_new
     rows = np.flatnonzero(np.diff(Y.indptr))
     vectors = pifa(news.features(rows), Y[rows], training.cluster.weighting, training.cluster.top)
@@ -167,7 +167,7 @@ class _Task(NamedTuple):
     tree: int
     depth: int
     nodes: list[int]
-    level: Level  # of these nodes' children alone
+    level: Level  # contains only these nodes' children
     above: sp.csr_matrix | None  # (documents × nodes); None for the root
 
 
@@ -180,7 +180,7 @@ def _carry_out(
     used = np.zeros(news.Y.shape[0], dtype=bool)
     for task in tasks:
         used |= True if task.above is None else np.diff(task.above.indptr) > 0
-    rows = np.flatnonzero(used)  # the others need no features
+    rows = np.flatnonzero(used)  # the other rows need no features
     biased = add_bias(news.features(rows), training.solver.bias)
     fitted: list[dict[Node, tuple[NDArray[np.int64], Chunk]]] = [{} for _ in trees]
     for task in tasks:
@@ -196,7 +196,7 @@ def _carry_out(
 
 
 def _tasks(i: int, plan: Plan, Y: sp.csr_matrix) -> list[_Task]:
-    """One task for each level that has something to train."""
+    """Return one task for each level that has something to train."""
     tasks = []
     levels, _ = arrange(Y[:, : plan.tree.n_labels].tocsr(), plan.tree)
     for depth, level in enumerate(levels):
