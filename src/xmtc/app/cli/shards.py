@@ -128,7 +128,7 @@ def _open(request: Request) -> Tagger:
 
 
 def _begin(folder: Path, request: Request, shards: Sequence[Shard]) -> None:
-    """Create the output folder; raise if it contains predictions with other options, or unrelated files."""
+    """Create the output folder; raise if it has predictions of another model or other options, or unrelated files."""
     mark = folder / _RUN
     manifest = Path(request.model) / "model.json"
     asked = {
