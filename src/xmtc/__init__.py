@@ -11,8 +11,8 @@ from xmtc.core.threads import cpu_quota, settle
 
 __version__ = "0.2.0"
 
-settle(os.environ, cpu_quota())  # first of all: libraries read these variables when they are loaded
-# where numba keeps compiled kernels, unless the user has chosen a folder; it must be known before numba is imported
+settle(os.environ, cpu_quota())  # must run first: libraries read these variables when they are loaded
+# folder of numba's compiled kernels, unless the user has set one; it must be set before numba is imported
 os.environ.setdefault(
     "NUMBA_CACHE_DIR",
     os.path.join(
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from xmtc.core.ranking import Ranking
     from xmtc.core.steering import suggest
 
-# name → module; loaded on first use, so that `import xmtc` stays quick
+# name → module; loaded on first use, so that `import xmtc` stays fast
 _PUBLIC = {
     "read_corpus": "xmtc.api",
     "train": "xmtc.api",

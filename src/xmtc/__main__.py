@@ -1,4 +1,4 @@
-"""`python -m xmtc` is the command line."""
+"""Run the command line as `python -m xmtc`."""
 
 import sys
 

@@ -1,7 +1,7 @@
-"""The main functions: read_corpus, train, load, evaluate, compare, ensemble, update, calibrate.
+"""The main functions of the library: read_corpus, train, load, evaluate, compare, ensemble, update, calibrate.
 
-The command line, the server and the benchmarks use them. This module does not print anything; the catalogue knows the
-methods and recipes. Imports that only one function needs are inside it, so that training loads nothing else.
+The command line, the server and the benchmarks call them. This module prints nothing. Methods and recipes are listed in
+`catalogue.py`. Imports that only one function needs are inside that function, so that training loads nothing else.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ __all__ = [
     "update",
     "uses_dev",
 ]
-_TRAINED = "trained"  # in the folder of a run on several machines: the model, until it is moved to its place
-_ENSEMBLE = "ensemble"  # joins models of the catalogue's methods, and so is none of them
+_TRAINED = "trained"  # subfolder of a run on several machines that holds the model until it is moved to `out`
+_ENSEMBLE = "ensemble"  # not in METHODS, because it combines models of these methods
 
 
 def train(
@@ -107,19 +107,21 @@ def train(
 
     - `corpus`: labelled documents, from `read_corpus` or `Corpus.from_lists`.
     - `method`: "linear" (the default), "knn", "match", "lightxml", "aplc", "mexml", "xbert" or "treader".
-    - `config`: nested settings of the method; they win over the recipe's.
-    - `recipe`: a name such as "linear/fast", or the path of a TOML file; it names its method.
-    - `preset`: "fast", "balanced" or "best" chooses methods and settings itself, within `time_limit` seconds.
-    - `latency`: seconds that the model of a preset may take for one document, on one thread of this machine. Of several
-      ensembles and cascades, the best that is fast enough is chosen, else the fastest.
-    - `language`: of the texts, such as "de" or "German". TF-IDF then counts stems, unless `config` chooses otherwise.
-    - `dev`: documents to stop early or to choose by, for methods that do.
-    - `out`: the model folder to write; `overwrite` replaces one that exists.
-    - `seed`: the same documents, settings and seed give the same bytes.
+    - `config`: nested settings of the method; they override the recipe's.
+    - `recipe`: a name such as "linear/fast", or the path of a TOML file; the recipe sets the method.
+    - `preset`: "fast", "balanced" or "best" chooses methods and settings for you, within `time_limit` seconds.
+    - `latency`: maximum seconds per document for the model of a preset, on one thread of this machine. Among several
+      ensembles and cascades, the best one that is fast enough is chosen, or else the fastest.
+    - `language`: language of the texts, such as "de" or "German". TF-IDF then counts stems, unless `config` chooses
+      otherwise.
+    - `dev`: documents for early stopping and model selection, for methods that use them.
+    - `out`: the model folder to write; `overwrite` replaces an existing one.
+    - `seed`: random seed; the same documents, settings and seed give the same bytes.
     - `resume`: continue an interrupted run, or return the finished model of the same settings, data and seed.
-    - `engine`: "processes" or "ray" trains on the cores of this machine or on the Ray cluster at `address`: linear in
-      tasks, with the same bytes; the members of a preset side by side; networks, on Ray only, in `workers` processes
-      that share every batch, as torchrun does. It needs `out`, a folder that all nodes see.
+    - `engine`: "processes" or "ray" trains on the cores of this machine or on the Ray cluster at `address`. Linear
+      models are trained in tasks, with the same bytes as a result; members of a preset are trained in parallel;
+      networks, on Ray only, are trained in `workers` processes that share every batch, as torchrun does. Needs `out`, a
+      folder that all nodes can access.
     - `progress`: receives stages and steps; silent by default.
 
     >>> import xmtc
@@ -176,10 +178,10 @@ def prepare_preset(
     engine: str | None = None,
     address: str | None = None,
 ) -> PresetRun:
-    """Check everything that `train` with a preset can refuse before it sees documents.
+    """Check the arguments of `train` with a preset before any documents are read.
 
-    by_hand: what else was given to choose a method or its settings, by name; a preset chooses these itself. language:
-    as for `train`, for every member that counts words. engine: where members are trained side by side.
+    by_hand: arguments by name that choose a method or its settings; raises if one is set, because the preset chooses
+    these. language: as for `train`, for every member that counts words. engine: where members are trained in parallel.
     """
     from functools import partial
 
@@ -198,7 +200,7 @@ def prepare_preset(
             isinstance(limit, bool) or not isinstance(limit, (int, float)) or not 0 < limit < float("inf")
         ):
             raise ConfigError(f"{name} must be a positive number of seconds; got {limit!r}")
-    # refuses a wrong language, seed or output folder
+    # raises for an invalid language, seed or output folder
     prepare_run(language=language, out=out, seed=seed, resume=resume, overwrite=overwrite)
     where = "local"
     if engine is not None or address is not None:
@@ -253,7 +255,7 @@ def prepare_run(
     address: str | None = None,
     workers: int | None = None,
 ) -> TrainingRun:
-    """Check everything that `train` can refuse before it sees documents; the arguments are those of `train`."""
+    """Check the arguments of `train` before any documents are read; takes the same arguments."""
     if not isinstance(seed, int) or not 0 <= seed < 2**32:
         raise ConfigError(f"seed must be a whole number from 0 to 4294967295; got {seed!r}")
     method, settings = read_settings(method, config, recipe, language)
@@ -268,7 +270,7 @@ def prepare_run(
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """A training whose settings and output folder were checked, once; `prepare_run` makes one."""
+    """A training run whose settings and output folder have been checked; created by `prepare_run`."""
 
     method: str
     settings: Settings
@@ -276,22 +278,22 @@ class TrainingRun:
     seed: int
     resume: bool
     overwrite: bool
-    engine: str | None = None  # None: as the corpus's size asks for
+    engine: str | None = None  # None: chosen by the size of the corpus
     address: str | None = None
     workers: int | None = None  # processes that train a network together
 
     @property
     def uses_dev(self) -> bool:
-        """Whether training chooses by dev documents."""
+        """Whether training uses dev documents for selection or early stopping."""
         return uses_dev(self.method, self.settings)
 
     @property
     def uses_encoder(self) -> bool:
-        """Whether training fine-tunes an encoder, which takes long enough for a plan."""
+        """Whether training fine-tunes an encoder, which takes long enough to show a plan first."""
         return "encoder" in type(self.settings).model_fields
 
     def outline(self, corpus: Corpus) -> str:
-        """Return in one line what this training will take, from sizes alone: no encoder is loaded."""
+        """Return the expected cost of this training in one line, estimated from sizes; loads no encoder."""
         sizes = f"{self.method}: {len(corpus):,} documents, {corpus.labels.n_labels:,} labels"
         from xmtc.core.outlined import Outlined
 
@@ -305,7 +307,7 @@ class TrainingRun:
         if out is not None and self.resume and out.exists():
             return self._finished(out, corpus, dev, progress)
         settings = self.settings.model_dump()
-        if settings.get("train", {}).get("names"):  # of every method that has the setting
+        if settings.get("train", {}).get("names"):  # any method may have this setting
             from xmtc.core.label_names import add_names
 
             corpus = add_names(corpus, progress)
@@ -316,7 +318,7 @@ class TrainingRun:
         partial = None if out is None else partial_folder(out)
         if partial is not None and not self.resume and WRITES:
             shutil.rmtree(partial, ignore_errors=True)
-        begun = partial is not None and partial.exists()  # by a run that may still be going on
+        begun = partial is not None and partial.exists()  # by a run that may still be running
         method = open_method(self.method)
         on = self.engine
         if on is None and corpus.texts is not None and len(corpus.texts.buffer) >= IN_MEMORY:
@@ -331,7 +333,7 @@ class TrainingRun:
                 model = method.train(corpus, self.settings, dev=dev, seed=self.seed, progress=progress, partial=partial)
         except XmtcError:
             if partial is not None and not begun:
-                drop_unbegun(partial)  # so that the command can be given again, corrected
+                drop_unbegun(partial)  # so that the user can correct the command and run it again
             raise
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
@@ -347,7 +349,7 @@ class TrainingRun:
         return model
 
     def _train_on(self, name: str, corpus: Corpus, dev: Corpus | None, progress: Progress) -> Model:
-        """Train on an engine, in the folder of the run's checkpoints, or in one of the cache's folder."""
+        """Train on an engine, in the run's checkpoint folder, or in a folder of the cache."""
         from xmtc.core.cache import cache_folder
         from xmtc.core.engine import Distributed, GroupEngine
         from xmtc.engines import open_engine
@@ -363,14 +365,14 @@ class TrainingRun:
             engine = opened.enter_context(open_engine(name, self.address))
             if isinstance(method, Distributed):
                 return method.train_on(engine, corpus, self.settings, folder=folder, seed=self.seed, progress=progress)
-            assert isinstance(engine, GroupEngine)  # `_check_engine` has seen to it
+            assert isinstance(engine, GroupEngine)  # checked by `_check_engine`
             engine.check(folder)
             task = (self.method, self.settings, self.seed, folder, engine.share((corpus, dev)))
             engine.run_group(_train_in_group, task, self.workers, progress)
             return load(folder / _TRAINED)
 
     def _finished(self, out: Path, corpus: Corpus, dev: Corpus | None, progress: Progress) -> Model:
-        """The model in `out`, if it is what this run would make."""
+        """Return the model in `out` if it has the settings, data and seed of this run; raise otherwise."""
         model = load(out)
         old = model.manifest
         wanted = (self.method, self.settings.model_dump(mode="json"), self.seed, corpus.fingerprint())
@@ -379,7 +381,7 @@ class TrainingRun:
             raise ConfigError(
                 f"{out} holds a model of other settings, data or seed; choose another folder or --overwrite"
             )
-        shutil.rmtree(partial_folder(out), ignore_errors=True)  # the rest, if removing it was killed
+        shutil.rmtree(partial_folder(out), ignore_errors=True)  # left over if a process was killed while removing it
         progress.say(f"{out} is finished already, with the same settings, data and seed: nothing to do")
         return model
 
@@ -387,7 +389,7 @@ class TrainingRun:
 def _train_in_group(
     task: tuple[str, Settings, int, Path, Shared[tuple[Corpus, Corpus | None]]], progress: Progress
 ) -> None:
-    """Train a network as one of several processes; the first saves it. Checkpoints in the folder are resumed from."""
+    """Train a network as one of several processes; resume from checkpoints in the folder. Process 0 saves it."""
     name, settings, seed, folder, shared = task
     corpus, dev = shared.get()
     model = open_method(name).train(corpus, settings, dev=dev, seed=seed, progress=progress, partial=folder)
@@ -426,8 +428,8 @@ def _check_engine(
 def load(folder: str | Path) -> Model:
     """Load a model from its folder, or from the hub as "hf:owner/name" or "hf:owner/name@revision".
 
-    Every file is checked against its size and sha256. A model that is incomplete, altered or of a newer format raises
-    `XmtcError` in one line. Nothing in a folder is run.
+    The size and sha256 of every file are checked. A model that is incomplete, altered or of a newer format raises
+    `XmtcError` with a one-line message. No code from the folder is executed.
 
     >>> import xmtc
     >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
@@ -458,7 +460,7 @@ def load(folder: str | Path) -> Model:
             model = open_method(reader.method).load(reader)
     except (XmtcError, ImportError):
         raise
-    except Exception as error:  # a folder may come from a stranger: what no check foresaw is refused here
+    except Exception as error:  # the folder may be untrusted: report anything that no check caught
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:150]
         raise ModelError(
             f"{folder} does not hold a whole model ({reason}); train it again, or copy it from a source that you trust"
@@ -472,7 +474,7 @@ def load(folder: str | Path) -> Model:
 
 
 def load_again(folder: str, manifest: dict[str, Any]) -> Model:
-    """Load a pickled model from its folder; raise if the folder contains another model now."""
+    """Load a pickled model from its folder; raise if the folder now contains a different model."""
     model = load(folder)
     if model.manifest.to_json() != manifest:
         raise ModelError(f"{folder} contains another model than the one that was pickled; load it with xmtc.load")
@@ -489,16 +491,16 @@ def evaluate(
     intervals: bool = True,
     progress: Progress = SILENT,
 ) -> metrics.Report:
-    """Rank a corpus, compare with its labels, and return a report; labels are joined by their ids.
+    """Rank a corpus, compare the rankings with its labels, and return a report; labels are matched by id.
 
-    - `truth`: "all" keeps labels that training never saw in the truth, where they cost recall. "known" drops them and
-      documents left without labels, for comparison with published tables. Concepts that a model suggests without
-      training documents are then dropped from its lists, too, and its next labels move up.
-    - `propensity`: A and B of PSP@k; the model's own by default (0.55 and 1.5 unless its recipe has others).
-    - `ranking`: what `rank_corpus` returned for this corpus, five labels deep or more, if you have it already.
-    - `intervals`: bootstrap 95 % intervals; without them it is faster.
+    - `truth`: "all" keeps true labels that training never saw, which lowers recall. "known" drops them, and documents
+      left without labels, for comparison with published tables. It also drops concepts without training documents from
+      the model's rankings; the labels below them move up.
+    - `propensity`: A and B of PSP@k; by default the model's own (0.55 and 1.5 unless its recipe sets others).
+    - `ranking`: what `rank_corpus` returned for this corpus, with at least five labels per document, if you have it.
+    - `intervals`: compute bootstrap 95 % intervals; False is faster.
 
-    A report is a mapping of names such as "P@1", "nDCG@5", "PSP@5" or "macro-F@5/few" to percentages.
+    A report maps names such as "P@1", "nDCG@5", "PSP@5" or "macro-F@5/few" to percentages.
 
     >>> import xmtc
     >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
@@ -544,14 +546,15 @@ def compare(
 ) -> metrics.Comparison:
     """Compare models with the first one on the same corpus, with a paired bootstrap over documents.
 
-    Frequency bins, propensities and, with truth "known", the labels that count come from the first model's training
-    data, for all models: models that were trained on other documents are judged by the same labels.
+    Frequency bins, propensities and, with truth "known", the counted labels come from the first model's training data.
+    They apply to all models, so models trained on other documents are scored on the same labels.
 
-    - `models`: name → model. A ranking from `load_ranking` may replace its model; where truth "known" drops
-      concepts from it, its list is shorter.
+    - `models`: name → model. A ranking from `load_ranking` may replace a model; if truth "known" drops concepts from
+      it, its lists become shorter.
     - `truth`, `propensity`: as for `evaluate`.
     - `all_pairs`: also compare every model with each one before it.
-    - `rankings`: name → what `rank_corpus` returned for this corpus, five labels deep or more, if you have them.
+    - `rankings`: name → what `rank_corpus` returned for this corpus, with at least five labels per document, if you
+      have it.
 
     >>> import xmtc
     >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
@@ -573,7 +576,7 @@ def compare(
         n_documents, used = first.n_documents, propensity or first.propensity
     else:
         n_documents, used = first.manifest.n_documents, propensity or _propensity(first)
-    n_documents = max(1, n_documents)  # a match model may have learnt from none
+    n_documents = max(1, n_documents)  # a match model may have no training documents
     counts = dict(zip(first.labels.ids, first.labels.counts.tolist(), strict=True))
     found = {}
     for name, model in models.items():
@@ -604,7 +607,7 @@ def save_ranking(
     """Save what `rank_corpus` returned for a model and a corpus, to compare it later without the model.
 
     - `file`: the file to write.
-    - `name`, `data`: what to call the model and the corpus; errors show them if the ranking does not fit.
+    - `name`, `data`: names of the model and the corpus; errors show them if the ranking does not fit.
 
     >>> import xmtc
     >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
@@ -655,16 +658,16 @@ def ensemble(
 ) -> Model:
     """Combine models into one that ranks with all of them, save it to `out` if given, and return it.
 
-    - `rule`: "mean", "rank", "sigmoid", "softmax" or "round-robin" combine scores or places. "learned" teaches boosted
-      trees on the labelled documents `dev`; the model comes calibrated. "cascade" ranks every document by the first of
-      two models and takes the second, expensive model's ranking of those documents that gain most.
-    - `weights`: one number for each model, for rules that have no `dev`.
-    - `dev`: documents that no model was trained on, or the training corpus. In that case cheap members (linear, knn,
-      match) are trained again in folds; of other members, the part that they held out is used.
-    - `tail`, from 0 to 1: how much more a rare label counts in teaching. 0.3 raises PSP@k and costs next to no P@k; 0.6
-      raises it further and costs up to half a point of P@1. Probabilities stay calibrated.
-    - `share`: share of documents for the second model of a cascade, 0.2 by default. `budget`: mean seconds per
-      document, from which the share follows by latencies measured now.
+    - `rule`: "mean", "rank", "sigmoid", "softmax" and "round-robin" combine scores or ranks. "learned" trains boosted
+      trees on the labelled documents `dev` and returns a calibrated model. "cascade" ranks every document with the
+      first of two models, and only the documents that gain most with the second, expensive one.
+    - `weights`: one number per model, for rules that do not use `dev`.
+    - `dev`: documents that no model was trained on, or the training corpus. With the training corpus, cheap members
+      (linear, knn, match) are retrained in folds; for other members, the part that they held out is used.
+    - `tail`, from 0 to 1: extra weight of rare labels when the trees are trained. 0.3 raises PSP@k and hardly lowers
+      P@k; 0.6 raises PSP@k further and lowers P@1 by up to half a point. Probabilities stay calibrated.
+    - `share`: share of documents that the second model of a cascade ranks, 0.2 by default. `budget`: mean seconds per
+      document instead; the share is computed from latencies measured now.
 
     >>> import xmtc
     >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
@@ -718,14 +721,15 @@ def update(
     """Add documents and labels to a linear, knn or match model, or retire labels, without full retraining.
 
     - `corpus`: all documents, old and new; or only the new ones, with `base` the documents of the model's training.
-      Without `base`, new documents teach a linear model new labels, but not known ones; a knn model has its documents.
+      Without `base`, a linear model learns only new labels from the new documents, not known ones; a knn model contains
+      its training documents and needs no `base`.
     - `labels`: concepts of a vocabulary that need no documents. Models of method match, knn models with
       `neighbours.labels`, and ensembles with such members suggest them by their names. A calibration is kept.
-    - `retire`: ids or names of labels never to be ranked again.
-    - `budget`: the share of a full training's work that may go into a linear model, new labels first; 1 refits all that
-      changed.
+    - `retire`: ids or names of labels that the model must no longer rank.
+    - `budget`: maximum share of a full training's work to spend on a linear model, new labels first; 1 refits
+      everything that changed.
 
-    The given model stays as it is. A calibration is not carried over to a model with new documents.
+    The given model does not change. A model updated with new documents loses its calibration.
 
     >>> import xmtc
     >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
@@ -807,7 +811,7 @@ def _add_labels(model: Model, concepts: Sequence[Concept], progress: Progress) -
         updated = with_members(plain, members)
     else:
         method = open_method(plain.manifest.method)
-        assert isinstance(method, TakesLabels)  # as `reads_labels` promises
+        assert isinstance(method, TakesLabels)  # checked by `reads_labels`
         updated = method.add_labels(plain, concepts, progress=progress)
     return updated if calibration is None else CalibratedModel(updated, calibration)
 
@@ -823,12 +827,12 @@ def export(
 ) -> Model:
     """Export a neural model so that it ranks with ONNX Runtime, without torch; return the exported model.
 
-    The new folder is a model like any other: it loads, ranks, is served, calibrated and joined. Needs extra `export`.
+    The new folder can be loaded, served, calibrated and combined like any other model. Needs the extra `export`.
 
     - `to`: "onnx".
-    - `int8`: store weights in 8 bits, which takes a quarter of the space and ranks about twice as fast. Scores change a
-      little, so a calibration is not carried over.
-    - `out`: the folder to write; `overwrite` replaces one that exists.
+    - `int8`: store weights in 8 bits: a quarter of the size, about twice as fast. Scores change slightly, so the
+      calibration is dropped.
+    - `out`: the folder to write; `overwrite` replaces an existing one.
     """
     from xmtc.core.calibration import add_calibration, calibration_of, uncalibrated
     from xmtc.core.exportable import Exportable
@@ -890,12 +894,13 @@ def calibrate(
     out: str | Path | None = None,
     progress: Progress = SILENT,
 ) -> CalibratedModel:
-    """Learn from labelled documents how often a score is right; return the model with probabilities.
+    """Learn from labelled documents how often a score is correct; return the model with probabilities.
 
-    - `corpus`: documents that the model was not trained on. Given the training corpus itself, a part of it is used:
-      what training held out, or, if it held out nothing, a part that a copy of the model is trained without.
+    - `corpus`: documents that the model was not trained on. If you give the training corpus, the part that training
+      held out is used. If training held out nothing, a copy of the model is trained on one part and calibrated on the
+      rest.
     - `method`: "isotonic", or "platt" for few documents.
-    - `out`: the model's own folder, which the calibration is added to, or a new one.
+    - `out`: the model's own folder, to add the calibration to it, or a new folder.
 
     >>> import xmtc
     >>> texts = ["sugar beet quota", "cod and other fish", "beet harvest", "fish quota"] * 10
@@ -940,7 +945,7 @@ def calibrate(
 
 
 def compile_kernels() -> bool:
-    """Compile the kernels of linear models before the first training; return whether that worked."""
+    """Compile the kernels of linear models before the first training; return whether it succeeded."""
     from xmtc.methods import linear
 
     return linear.compile_kernels()
@@ -949,10 +954,10 @@ def compile_kernels() -> bool:
 def find_threshold(model: Model, target: str, k: int | None = None) -> Threshold:
     """Return the probability threshold that reaches a target on the calibration documents.
 
-    - `target`: "precision=0.9" (of all labels given), "recall=0.8" (of all true labels) or "f1" (the best there is).
-    - `k`: as many as the calibration looked at, by default.
+    - `target`: "precision=0.9" (of all labels given), "recall=0.8" (of all true labels) or "f1" (the highest F1).
+    - `k`: labels per document; by default as many as the calibration used.
 
-    Raises `XmtcError` for a model that is not calibrated, or a target that cannot be reached.
+    Raises `XmtcError` if the model is not calibrated or the target cannot be reached.
     """
     from xmtc.core import calibration
 
@@ -967,7 +972,7 @@ def _teach(
     progress: Progress,
     **about: Any,
 ) -> CalibratedModel:
-    """A learned ensemble; models with names have these on its leaderboard. about: the preset, for the details."""
+    """Train a learned ensemble; names in `members` appear on its leaderboard. about: the preset, for the details."""
     from xmtc.core.calibration import uncalibrated
     from xmtc.core.lessons import find_lessons
     from xmtc.methods.ensemble import check_learn, learn
@@ -989,7 +994,7 @@ def _teach_within(
     progress: Progress,
     **about: Any,
 ) -> Model:
-    """The best ensemble or cascade of the members and their faster copies that ranks one document within a limit."""
+    """Train the best ensemble or cascade of members and faster copies that ranks one document within a time limit."""
     from xmtc.core.calibration import uncalibrated
     from xmtc.core.lessons import find_lessons
     from xmtc.methods.ensemble import check_learn, learn_within
@@ -1002,14 +1007,14 @@ def _teach_within(
 
 
 def _measure(model: Model, name: str, corpus: Corpus, limit: float) -> Model:
-    """The model, with its latency in its details."""
+    """Return the model with its measured latency in its details."""
     from xmtc.methods.ensemble import measure_alone
 
     return measure_alone(model, name, corpus, limit)
 
 
 def _export_copy(model: Model, out: Path) -> Model:
-    """A copy of a model in int8, which works on one thread."""
+    """Export a copy of a model in int8 that runs on one thread."""
     from xmtc.core.threads import one_thread
 
     with one_thread():
@@ -1024,7 +1029,7 @@ def _cascade(
     seed: int,
     progress: Progress,
 ) -> Model:
-    """A cascade of two models."""
+    """Train a cascade of two models."""
     from xmtc.core.calibration import uncalibrated
     from xmtc.core.lessons import find_lessons
     from xmtc.methods.ensemble import DEPTH, check_cascade, join_cascade, share_within
@@ -1042,7 +1047,7 @@ def _cascade(
 
 
 def _train_again(model: Model, corpus: Corpus, progress: Progress) -> Model:
-    """A copy of a model, trained on another corpus by the same method, settings and seed."""
+    """Train a copy of a model on another corpus with the same method, settings and seed."""
     from xmtc.core.abilities import Composed
     from xmtc.core.calibration import uncalibrated
     from xmtc.core.ensemble import CASCADE, LEARNED
@@ -1057,7 +1062,7 @@ def _train_again(model: Model, corpus: Corpus, progress: Progress) -> Model:
 
 
 def _is_cheap(model: Model) -> bool:
-    """Say whether copies of a model can be trained on parts of a corpus without asking the user first."""
+    """Return whether training copies of a model on parts of a corpus is cheap enough to do without asking the user."""
     from xmtc.core.abilities import Composed
     from xmtc.core.ensemble import CASCADE, LEARNED
 
@@ -1068,5 +1073,5 @@ def _is_cheap(model: Model) -> bool:
 
 
 def _propensity(model: Model) -> Propensity:
-    """The model's own A and B, from its recipe."""
+    """Return the model's own A and B, from its recipe."""
     return Propensity(**model.manifest.config.get("propensity", {}))

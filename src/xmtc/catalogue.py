@@ -1,4 +1,4 @@
-"""The catalogue: which methods and recipes there are, and the settings that they stand for. Trains nothing."""
+"""The catalogue of methods and recipes: names → methods and checked settings. Trains nothing."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from xmtc.core.method import Method
 from xmtc.core.model import Model
 from xmtc.core.storage import FolderReader
 
-ENTRY_POINTS = "xmtc.methods"  # group in which other packages name their methods
+ENTRY_POINTS = "xmtc.methods"  # entry-point group where other packages register their methods
 # packages of methods/, imported when used
 METHODS = ("linear", "knn", "match", "lightxml", "aplc", "mexml", "xbert", "treader")
 _NEURAL = ("torch", "transformers", "accelerate")  # packages of the extra `neural`
-_LONGEST = 140  # characters of a line about a recipe, before its cost
+_LONGEST = 140  # maximum characters of a recipe's description, without its cost
 
 
 def read_settings(
@@ -32,7 +32,7 @@ def read_settings(
 ) -> tuple[str, Settings]:
     """Return the method and the checked settings that `train` would use, before any data is read.
 
-    language: of the texts; analyzers then stem its words, unless `config` chooses them.
+    language: language of the texts; analyzers then stem its words, unless `config` sets the analyzers.
     """
     layers: list[Mapping[str, Any]] = []
     if recipe is not None:
@@ -74,7 +74,7 @@ def read_recipe(recipe: str | Path) -> tuple[str, dict[str, Any]]:
 
 
 def uses_dev(method: str, config: Settings | None = None) -> bool:
-    """Say whether a method, with these settings if given, stops early or chooses by dev documents; others need none."""
+    """Return whether a method, with these settings if given, uses dev documents for early stopping or selection."""
     opened = open_method(method)
     return opened.uses_dev(opened.Config() if config is None else config)
 
@@ -86,16 +86,16 @@ def list_recipes() -> list[str]:
 
 
 def list_methods() -> list[str]:
-    """Return the names of all methods: those of this package, then those that other packages offer."""
+    """Return the names of all methods: those of this package, then those of other packages."""
     return [*METHODS, *_outside()]
 
 
 def describe_recipes() -> list[dict[str, str]]:
-    """Return what each recipe is for and what it costs; reads the files, imports no method.
+    """Return the purpose and cost of each recipe; reads the files, imports no method.
 
-    Each has a `name`, `about` (the first sentence of the comment at its top), `machine` ("CPU" or "GPU") and `cost`
-    (what decides the time, of the settings that it names). A recipe runs on a CPU if it is for the linear method, or
-    if its name ends in -cpu or -demo; the others have the published sizes, which need a GPU.
+    Each has a `name`, `about` (the first sentence of its top comment), `machine` ("CPU" or "GPU") and `cost` (those of
+    its settings that determine the training time). A recipe runs on a CPU if it is for the linear method, or if its
+    name ends in -cpu or -demo; the others have the published sizes, which need a GPU.
     """
     return [_describe_recipe(name) for name in list_recipes()]
 
@@ -105,7 +105,7 @@ def _describe_recipe(name: str) -> dict[str, str]:
     comment = takewhile(lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines())
     text = " ".join(line.lstrip("# ").rstrip() for line in comment)
     about = re.split(r"(?<=[^.][^.])\.(?: |$)|; ", text, maxsplit=1)[0]
-    if len(about) > _LONGEST:  # the part after the colon explains
+    if len(about) > _LONGEST:  # drop the explanation after the colon
         about = about.partition(": ")[0]
     settings = read_toml(path)
     encoder, train = settings.get("encoder", {}), settings.get("train", {})
@@ -126,7 +126,7 @@ def _describe_recipe(name: str) -> dict[str, str]:
 
 
 def open_method(name: str) -> Method[Any]:
-    """Return a method by its name; its package is imported now."""
+    """Import the package of a method and return the method with this name."""
     if name not in METHODS:
         return _open_outside(name)
     try:
@@ -139,16 +139,16 @@ def open_method(name: str) -> Method[Any]:
 
 
 def load_frozen(reader: FolderReader) -> Model:
-    """Load an exported model; its method's package is imported now, without what training needs."""
+    """Load an exported model; imports its method's package, but not what only training needs."""
     if reader.method not in METHODS:
         raise ModelError(f"{reader.folder} was exported by method {reader.method!r}, which this xmtc does not have")
     model: Model = import_module(f"xmtc.methods.{reader.method}").load_frozen(reader)
-    model.rank(["trial"], 1)  # fails here, not for the first user, where graph and arrays do not fit each other
+    model.rank(["trial"], 1)  # fails now, not at the first prediction, if graph and arrays do not match
     return model
 
 
 def _open_outside(name: str) -> Method[Any]:
-    """A method of another package, which names it in its entry points."""
+    """Return a method that another package registers in its entry points."""
     outside = _outside()
     if name not in outside:
         known = [*METHODS, *outside]
@@ -156,7 +156,7 @@ def _open_outside(name: str) -> Method[Any]:
         raise ConfigError(f"unknown method {name!r}.{hint}")
     try:
         method: Method[Any] = outside[name].load()
-    except Exception as error:  # whatever another package does when it is imported
+    except Exception as error:  # importing another package may raise anything
         raise ConfigError(
             f"method {name!r} cannot be imported from {outside[name].value}: {type(error).__name__}: {error}"
         ) from error
@@ -169,7 +169,7 @@ def _open_outside(name: str) -> Method[Any]:
 
 
 def _outside() -> dict[str, EntryPoint]:
-    """Methods of other packages by name; a name of this package's methods cannot be taken."""
+    """Return methods of other packages by name; names of this package's methods are reserved."""
     return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS) if entry.name not in METHODS}
 
 

@@ -34,7 +34,7 @@ except ModuleNotFoundError as error:
 
 __all__ = ["InputError", "XMTCClassifier", "label_matrix"]
 
-_UNKNOWN = (  # its first words are what scikit-learn asks of every classifier
+_UNKNOWN = (  # scikit-learn requires these first words of every classifier
     "Unknown label type: a multi-label classifier takes y as a (documents × labels) matrix of zeros and ones, or as a "
     "list of labels for each document"
 )
@@ -173,7 +173,7 @@ def _read_documents(X: Any) -> Documents:
     if isinstance(X, str):
         raise InputError("X must be a list of texts; got one string: put it in a list")
     if not sp.issparse(X):
-        # a list stays one: an array of strings is as wide as the longest of them
+        # keep a list: an array of strings uses the width of the longest string for all
         given = X if isinstance(X, (list, tuple, Texts)) else np.asarray(X)
         if getattr(given, "ndim", 1) == 1 and any(isinstance(text, str) for text in given):
             with _known_to_both():

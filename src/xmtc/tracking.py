@@ -1,4 +1,4 @@
-"""Trackers: training events, sent to TensorBoard, MLflow, Weights & Biases or trackio. Each is imported when chosen.
+"""Trackers: send training metrics to TensorBoard, MLflow, Weights & Biases or trackio. Each is imported on first use.
 
 A tracker is a `core.tracker.Tracker`; a `Progress` carries those of a run. To use one from Python:
 
@@ -83,15 +83,15 @@ TRACKERS = tuple(_TRACKERS)
 
 
 def check_tracker(name: str) -> None:
-    """Raise ConfigError for a tracker that is unknown or not installed, before any work is done."""
+    """Raise ConfigError if a tracker is unknown or not installed; call it before training."""
     _import(name)
 
 
 @contextmanager
 def open_tracker(name: str, run: str, settings: Mapping[str, Any] | None = None) -> Iterator[Tracker]:
-    """Start a run of a tracker; it ends with the `with`, however training ends.
+    """Start a run of a tracker; it ends with the `with` block, even if training fails.
 
-    name: one of TRACKERS. run: what to call the run. settings: recorded with it, where the tracker does so.
+    name: one of TRACKERS. run: name of the run. settings: recorded with it, if the tracker supports that.
     """
     package = _import(name)
     tracker = _TRACKERS[name][1](package, run, settings or {})

@@ -1,8 +1,8 @@
 """Tuning: a method's declared ranges → the settings that rank dev documents best.
 
-Optuna proposes settings (tree-structured Parzen estimator), this module trains and scores. Every trial is written to a
-journal file, so that a search resumes after a kill. A trial is a task of an engine: in this process one comes after
-another, on other engines as many run at once as there are workers. Knows no terminal.
+Optuna proposes settings (tree-structured Parzen estimator); this module trains and scores. Every trial is written to a
+journal file, so that an interrupted search can resume. A trial is a task of an engine: the local engine runs trials one
+after another, other engines run as many at once as there are workers. Prints nothing.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from xmtc.core.search_space import Tunable, defaults_of, search_space
 from xmtc.engines.local import LocalEngine
 
 _STUDY = "xmtc"
-_HELD_OUT = 0.1  # of the training documents, where no dev is given
+_HELD_OUT = 0.1  # share of the training documents, if no dev is given
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """What a search found."""
+    """The result of a search."""
 
     method: str
-    config: dict[str, Any]  # nested: what was given, and the best of what was tried
+    config: dict[str, Any]  # nested: the given settings and the best of the tried ones
     metric: str
     best: float  # percent, on dev
-    scores: list[float]  # of all trials that could be trained, in order; the first has the defaults
+    scores: list[float]  # of all trials that could be trained, in order; the first uses the defaults
     failed: int
 
     def recipe(self) -> str:
-        """Return a TOML recipe that `train --recipe` takes."""
+        """Return a TOML recipe for `train --recipe`."""
         lines = [
             f"# Found by a search: {self.metric} {self.best:.2f} on dev, the best of {len(self.scores)} trials.",
             f"method = {json.dumps(self.method)}",
@@ -53,7 +53,7 @@ class Tuning:
 
 
 def check_tune(method: str, config: Mapping[str, Any] | None, metric: str, trials: int) -> None:
-    """Raise for arguments that `tune` cannot work with, before documents are read."""
+    """Raise for invalid arguments of `tune`, before documents are read."""
     if find_spec("optuna") is None:
         raise ConfigError("a search needs Optuna; install it with: pip install 'xmtc[tune]'")
     if metric not in metric_keys():
@@ -81,12 +81,12 @@ def tune(
 ) -> Tuning:
     """Search the settings that a method declares, and return those that rank dev best.
 
-    config: settings that stay as they are. trials: in all, those of an interrupted search in `journal` included; the
-    first has the method's defaults. time_limit: seconds after which no trial begins. dev: documents to score on; a
-    tenth of the corpus is held out without them. engine: of `xmtc.engines.open_engine`; trials run in this process
-    without one. With n workers a trial is proposed without knowing the n − 1 that are running, so which settings are
-    tried depends on n and on which trials end first; the score of given settings does not, but for networks, which
-    have one thread in a worker.
+    config: settings that are not searched. trials: total number, including those of an interrupted search in `journal`;
+    the first uses the method's defaults. time_limit: seconds after which no new trial starts. dev: documents to score
+    on; by default a tenth of the corpus is held out. engine: from `xmtc.engines.open_engine`; by default trials run in
+    this process. With n workers a trial is proposed without the results of the n − 1 that are running, so the proposed
+    settings depend on n and on which trials end first. The score of given settings does not, except for networks, which
+    use one thread in a worker.
     """
     check_tune(method, config, metric, trials)
     import optuna
@@ -109,7 +109,7 @@ def tune(
     started, n_before = time.monotonic(), len(_finished(study))
 
     def propose() -> Iterator[_Trial]:
-        """Ask for settings whenever a worker is free, until there are enough trials or time is up."""
+        """Yield new settings whenever a worker is free, until there are enough trials or the time is up."""
         while n_before + len(asked) < trials:
             if n_before + len(asked) and time_limit is not None and time.monotonic() - started >= time_limit:
                 progress.say(f"time is up after {n_before + len(asked)} of {trials} trials")
@@ -143,7 +143,7 @@ def tune(
 
 
 class _Trial(NamedTuple):
-    """Settings to try, as they are sent to a worker."""
+    """Settings to try, in the form that is sent to a worker."""
 
     shared: Shared[tuple[Corpus, Corpus]]  # documents to train on, and to score on
     method: str
@@ -153,7 +153,7 @@ class _Trial(NamedTuple):
 
 
 def run_trial(trial: _Trial) -> tuple[float | None, str]:
-    """Train and score, in any process; return the score, or None and why these settings cannot be trained."""
+    """Train and score, in any process; return the score, or None and the reason why training failed."""
     kept, held = trial.shared.get()
     try:
         model = api.train(kept, trial.method, trial.config, dev=_for(trial.method, held), seed=trial.seed)
@@ -163,7 +163,7 @@ def run_trial(trial: _Trial) -> tuple[float | None, str]:
 
 
 def _open_study(journal: Path, identity: dict[str, Any], seed: int) -> Any:
-    """The study in a journal file, or a new one; raise where it is of another search."""
+    """Return the study in a journal file, or a new one; raise if the file belongs to another search."""
     import optuna
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
@@ -182,17 +182,17 @@ def _open_study(journal: Path, identity: dict[str, Any], seed: int) -> Any:
         raise ConfigError(
             f"{journal} is of a search with another method, metric, seed or corpus; remove it or choose another --out"
         )
-    # a resumed search must not propose what the interrupted one did
+    # a resumed search must not repeat the proposals of the interrupted one
     fresh = (seed + len(study.get_trials(deepcopy=False))) % 2**32
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        # settings that another worker is trying count as bad ones, so that no two workers try almost the same
+        # running trials count as bad ones, so that two workers do not try almost the same settings
         study.sampler = optuna.samplers.TPESampler(seed=fresh, constant_liar=True)
     return study
 
 
 def _finished(study: Any) -> list[Any]:
-    """The trials that ended, well or not; one that was killed is neither."""
+    """Return the trials that ended, successfully or not; a killed trial has not ended."""
     return [one for one in study.get_trials(deepcopy=False) if one.state.is_finished()]
 
 
@@ -208,7 +208,7 @@ def _for(method: str, dev: Corpus) -> Corpus | None:
 
 
 def _is_set(config: Mapping[str, Any], path: str) -> bool:
-    """Whether a nested mapping has a value at a path."""
+    """Return whether a nested mapping has a value at a path."""
     value: Any = config
     for key in path.split("."):
         if not isinstance(value, Mapping) or key not in value:
@@ -218,13 +218,13 @@ def _is_set(config: Mapping[str, Any], path: str) -> bool:
 
 
 def _nest(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by path as nested mappings."""
+    """Return settings by path as nested mappings."""
     parts = [reduce(lambda inner, key: {key: inner}, reversed(path.split(".")), value) for path, value in flat.items()]
     return reduce(merge, parts, {})
 
 
 def _toml(config: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """The lines of a table: values first, then tables inside; TOML has no word for None, which is left out."""
+    """Return the lines of a TOML table: values first, then subtables; None is left out, because TOML has no null."""
     values = {key: value for key, value in config.items() if value is not None and not isinstance(value, Mapping)}
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
     if prefix and lines:

@@ -1,4 +1,4 @@
-"""What a model's manifest says of its training. The only module of app that reads `Manifest.details`."""
+"""Read facts about training from a model's manifest. The only module of app that reads `Manifest.details`."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from xmtc.core.abilities import Composed
 from xmtc.core.calibration import uncalibrated
 from xmtc.core.model import Model
 
-Epochs = list[dict[str, Any]]  # of one training: {"epoch", "loss", "dev"?} for each
+Epochs = list[dict[str, Any]]  # of one training run: {"epoch", "loss", "dev"?} for each
 
 
 def details_json(model: Model) -> dict[str, Any]:
-    """Return what the method stores besides settings and arrays, as `model.json` holds it."""
+    """Return what the method stores besides settings and arrays, as in `model.json`."""
     return model.manifest.details.to_json()
 
 
 def last_update(model: Model) -> dict[str, Any]:
-    """Return what the last update of a model by documents, or by labels to retire, did."""
+    """Return what the last update of a model, with documents or retired labels, changed."""
     updates: list[dict[str, Any]] = details_json(model)["updates"]
     return [done for done in updates if "new_concepts" not in done][-1]
 
 
 def leaderboard(model: Model) -> list[dict[str, Any]]:
-    """Return what a learned ensemble and its members reach, the ensemble first; nothing for other models."""
+    """Return the scores of a learned ensemble and its members, the ensemble first; nothing for other models."""
     found: list[dict[str, Any]] = details_json(model).get("leaderboard", [])
     return found
 
 
 def cascade_report(model: Model) -> list[dict[str, Any]]:
-    """Return what a cascade reaches by the share of documents that its expensive model ranks; nothing for others."""
+    """Return a cascade's scores by the share of documents that its expensive model ranks; nothing for other models."""
     found: list[dict[str, Any]] = details_json(model).get("cascade", [])
     return found
 
 
 def latency_report(model: Model) -> tuple[float, list[dict[str, Any]]] | None:
-    """Return the limit on latency, in milliseconds, and what a preset chose a model from by it; None for others."""
+    """Return the latency limit in milliseconds and the candidates of a preset; None for other models."""
     details = details_json(model)
     return (details["latency_limit"], details["latency"]) if "latency" in details else None
 
 
 def left_out(model: Model) -> list[str]:
-    """Return the members that a preset left out, with reasons."""
+    """Return the members that a preset excluded, with reasons."""
     found: list[str] = details_json(model).get("left_out", [])
     return found
 
@@ -53,12 +53,12 @@ def member_names(model: Model) -> list[str]:
 
 
 def name_member(member: Mapping[str, Any]) -> str:
-    """Return the name of a member of a model in stages, by what its manifest or its measurements say of it."""
+    """Return the name of a member of a model in stages, from its manifest or its measurements."""
     return f"{member['vectors']}, seed {member['seed']}"
 
 
 def training_curves(model: Model) -> dict[str, Epochs]:
-    """Return the epochs of a neural model, or of those members of an ensemble that have any, by method and member."""
+    """Return the epochs of a neural model, or of an ensemble's neural members, by method and member."""
     curves: dict[str, Epochs] = {}
     for name, epochs in _curves(model):
         again = sum(known == name or known.startswith(f"{name}, again") for known in curves)
@@ -70,7 +70,7 @@ def _curves(model: Model) -> Iterator[tuple[str, Epochs]]:
     plain = uncalibrated(model)
     method, details = plain.manifest.method, details_json(plain)
     members = details.get("members", ())
-    if members and isinstance(members[0], str):  # whole models, of which the manifest has the methods
+    if members and isinstance(members[0], str):  # members are whole models; the manifest lists their methods
         for member in plain.members if isinstance(plain, Composed) else ():
             yield from _curves(member)
     elif len(members) > 1:

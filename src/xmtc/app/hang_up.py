@@ -1,4 +1,4 @@
-"""SIGHUP while a server starts or ends: it is kept for later; its default action would end the process."""
+"""Hold back SIGHUP while a server starts or stops; its default action would end the process."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-_HANG_UP = getattr(signal, "SIGHUP", None)  # Windows has none
+_HANG_UP = getattr(signal, "SIGHUP", None)  # not on Windows
 
 
 class HangUp:
-    """Catches SIGHUP inside a `with` block, and keeps it until `take` says what to do."""
+    """Catches SIGHUP inside a `with` block, and holds it back until `take` sets an action."""
 
     def __init__(self) -> None:
         self._act: Callable[[], object] | None = None
@@ -29,7 +29,7 @@ class HangUp:
             signal.signal(_HANG_UP, self._before)
 
     def take(self, act: Callable[[], object] | None) -> None:
-        """Call `act` at every SIGHUP from now on, and at once if one came before; None keeps them again."""
+        """Call `act` at every SIGHUP from now on, and at once if one was held back; None holds them back again."""
         self._act = act
         if act is not None and self._pending:
             self._pending = False

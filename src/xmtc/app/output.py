@@ -1,4 +1,4 @@
-"""Output files, written whole or not at all. Knows no command and no page."""
+"""Write output files atomically. Independent of commands and reports."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from xmtc.core.errors import DataError
 
 @contextmanager
 def open_whole(path: str, what: str = "", *, binary: bool = False) -> Iterator[IO[Any]]:
-    """Open a file that takes its name only when all is written; `what` goes before the path in error messages.
+    """Open a file that is renamed to `path` when complete; error messages show `what` before the path.
 
-    A link stays a link. A pipe or device is written to directly, never replaced.
+    Symbolic links are kept. Pipes and devices are written directly, never replaced.
     """
     target = Path(path).resolve()
     if target.is_dir():

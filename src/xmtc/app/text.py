@@ -1,4 +1,4 @@
-"""Values as text that is safe to show, in a terminal or on a page."""
+"""Convert values to text that is safe to show in a terminal or on a page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def printable(text: str) -> str:
-    """Return a text with spaces for line ends and control characters; every character keeps its place."""
+    """Replace line ends and control characters with spaces; the positions of characters do not change."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
@@ -18,7 +18,7 @@ def json_line(value: Any) -> str:
 
 
 def flat_settings(settings: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Give nested settings as (a.b.c, value)."""
+    """Yield nested settings as (a.b.c, value)."""
     items: Iterator[tuple[Any, Any]] | None = None
     if isinstance(settings, Mapping):
         items = iter(settings.items())

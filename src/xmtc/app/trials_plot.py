@@ -1,4 +1,4 @@
-"""The plot of a search: scores in order of the trials → an SVG file. Knows no search."""
+"""Plot the scores of a search, in the order of its trials, to an SVG file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from xmtc.app.output import open_whole
 
 
 def plot_trials(path: str, scores: Sequence[float], metric: str) -> None:
-    """Draw each trial's score, and the best so far, to an SVG file."""
+    """Plot each trial's score, and the best so far, to an SVG file."""
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure

@@ -1,7 +1,7 @@
-"""Files → Corpus. Knows layouts; knows no features, no models.
+"""Read data files in any layout into a Corpus. Independent of features and models.
 
-Import from here only: the modules of this folder are its own business. `read_corpus`, `detect` and `splits` import
-their layouts when they are called, and the other names are loaded on first use: `import xmtc.data` reads no layout.
+Import from here only; the modules of this folder are private. `read_corpus`, `detect` and `splits` import layouts when
+they are called, and the other names are loaded on first use, so that `import xmtc.data` loads no layout.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Convert a data set to another layout: every split is read and written again.
 
-Splits, documents, their order and the strings of their labels always stay. Conversion fails if the data set lacks what
-the layout needs, or has labels that the layout could not tell apart. What else the layout cannot hold is left out, and
-reported in one warning.
+Splits, documents, their order and their label strings are always kept. Conversion fails if the data set lacks something
+that the layout needs, or has labels that the layout could not tell apart. Anything else that the layout cannot store is
+left out and reported in one warning.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from xmtc.data.table_mapping import TableMapping
 
 @dataclass(frozen=True)
 class Converted:
-    """What was written, and what the layout could not hold."""
+    """What was written, and what the layout could not store."""
 
     documents: dict[str, int]  # by split
     n_labels: int
@@ -44,10 +44,10 @@ def convert(
 ) -> Converted:
     """Write a data set to `out`, a new or empty folder, in the layout `to`.
 
-    labels: a labels file or SKOS vocabulary with names and parents of labels instead of the source's own. language:
-    which names of a SKOS vocabulary to use. mapping: the columns of a table, as `read_corpus` takes them. A file
-    becomes the split that its name contains, or else train. What the layout cannot hold is left out, and reported in
-    one `DataWarning`.
+    labels: a labels file or SKOS vocabulary with names and parents of labels, used instead of the source's own.
+    language: language of the names from a SKOS vocabulary. mapping: the columns of a table, as for `read_corpus`. A
+    file becomes the split that its name contains, or else train. Anything that the layout cannot store is left out and
+    reported in one `DataWarning`.
     """
     layout = find_layout(to)
     folder = new_folder(out)
@@ -62,7 +62,7 @@ def convert(
 
 
 def find_layout(name: str) -> Layout:
-    """Return the layout of this name, if it can be written; the error for another name suggests the nearest."""
+    """Return the writable layout with this name; the error for any other name suggests the nearest one."""
     known = {entry.name: entry for entry in LAYOUTS if entry.writable}
     if name not in known:
         known_names = f" Known: {', '.join(known)}."
@@ -78,7 +78,7 @@ def _split_of(source: str | Path) -> str:
 
 
 def _check(corpora: Mapping[str, Corpus], layout: Layout, source: str) -> list[str]:
-    """Raise if the data set lacks what the layout needs; return what it has that the layout does not hold."""
+    """Raise if the data set lacks what the layout needs; return what the layout cannot store."""
     for split, corpus in corpora.items():
         there = {"texts": corpus.texts is not None, "features": corpus.X is not None}
         if not any(there[kind] for kind in layout.takes):
@@ -123,7 +123,7 @@ _HAS: dict[str, Callable[[Corpus], bool]] = {
 
 
 def _write(corpora: Mapping[str, Corpus], layout: Layout, folder: Path) -> None:
-    """Write to a temporary folder, which takes the place of the empty one when everything is written."""
-    assert layout.write is not None  # of a writable layout
+    """Write to a temporary folder, which replaces the empty one when everything is written."""
+    assert layout.write is not None  # the layout is writable
     with fill_folder(folder) as temporary:
         layout.write(corpora, temporary)

@@ -1,7 +1,7 @@
-"""CSV and TSV files → rows; detects delimiter and encoding unless they are given. Knows no documents.
+"""Read CSV and TSV files into rows; detect delimiter and encoding unless they are given. Independent of documents.
 
-CSV fields may be quoted and then hold line breaks. TSV has no quoting: one line is one row. A first line `sep=;`, which
-Excel writes, names the delimiter of a CSV file.
+CSV fields may be quoted, and then may contain line breaks. TSV has no quoting: one line is one row. A first line
+`sep=;`, as Excel writes it, sets the delimiter of a CSV file.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from xmtc.data.files import longest_line, open_binary, open_lines
 from xmtc.data.table import Row, Table, refuse
 from xmtc.data.table_mapping import TableMapping
 
-_DELIMITERS = (",", ";", "\t", "|")  # that are guessed
-_SAMPLE = 200  # lines by which the delimiter is guessed
+_DELIMITERS = (",", ";", "\t", "|")  # candidates when the delimiter is guessed
+_SAMPLE = 200  # lines used to guess the delimiter
 _CHUNK = 1 << 20
 _SEP = re.compile(r"sep=(.)\s*", re.IGNORECASE)
 # bytes that Windows-1252 does not define
@@ -32,7 +32,7 @@ _IN_WORD = re.compile(rb"[A-Za-z][\x80-\xff]|[\x80-\xff][A-Za-z]")
 
 
 def open_delimited(path: Path, mapping: TableMapping, *, quoted: bool) -> Table:
-    """Open a CSV (quoted) or TSV file; a TSV file with a delimiter of its own is read like CSV."""
+    """Open a CSV (quoted) or TSV file; a TSV file with a delimiter set in the mapping is read like CSV."""
     encoding = mapping.encoding or guess_encoding(path)
     delimiter = mapping.delimiter
     quoted = quoted or delimiter not in (None, "\t")
@@ -60,8 +60,8 @@ def _read_rows(
 def iter_fields(
     path: Path, quoted: bool, delimiter: str = ",", encoding: str = "utf-8"
 ) -> Iterator[tuple[list[str], Mistake]]:
-    """Stream the header and then the rows of a CSV (quoted) or TSV file, with their places; all are equally long."""
-    csv.field_size_limit(longest_line())  # the module's limit of 128 KiB would refuse long texts
+    """Stream the header, then the rows of a CSV (quoted) or TSV file, with line numbers; all have the same length."""
+    csv.field_size_limit(longest_line())  # the module's default limit of 128 KiB would reject long texts
     lines = open_lines(path, encoding)
     rows: Iterator[list[str]]
     if quoted:
@@ -70,7 +70,7 @@ def iter_fields(
         rows = (line.split(delimiter) for line in lines)
     header: list[str] = []
     while True:
-        first = lines.number + 1  # a quoted field may hold line breaks: errors name the line where its row begins
+        first = lines.number + 1  # a quoted field may contain line breaks: errors report the line where its row begins
         mistake = partial(lines.mistake, line=first)
         try:
             row = next(rows, None)
@@ -80,11 +80,11 @@ def iter_fields(
         if row is None:
             return
         if not row or (row == [""] and len(header) != 1):
-            continue  # a blank line is no row, unless the text is all there is
+            continue  # skip blank lines, unless the text is the only column
         if quoted and first == 1 and _SEP.fullmatch(delimiter.join(row)):
             continue
         if not header and not any(name.strip() for name in row):
-            continue  # delimiters alone, above the header
+            continue  # only delimiters, above the header
         header = header or row
         if len(row) != len(header):
             advice = "check for stray or missing separators"
@@ -99,8 +99,8 @@ def iter_fields(
 def guess_encoding(path: Path) -> str:
     """Return "utf-8", or "utf-16" or "cp1252" for a file that is not UTF-8 and looks like these.
 
-    A file whose first bytes that are not UTF-8 look like no word of Windows-1252 counts as UTF-8: its reader then says
-    where the first wrong byte is.
+    If the first bytes that are not UTF-8 do not look like a word in Windows-1252, return "utf-8": the reader then
+    reports the first invalid byte.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
     before = b""
@@ -118,21 +118,21 @@ def guess_encoding(path: Path) -> str:
                     return "cp1252" if _is_windows(before + chunk) else "utf-8"
                 before = chunk
         except (EOFError, zlib.error):
-            return "utf-8"  # a damaged gzip file: its reader says where
+            return "utf-8"  # a damaged gzip file: its reader reports the place
         except OSError as error:
             if error.errno is None:
-                return "utf-8"  # so is this
+                return "utf-8"  # also damaged
             raise DataError(f"cannot read {path}: {error.strerror or error}") from None
     return "utf-8"
 
 
 def _is_windows(raw: bytes) -> bool:
-    """Whether bytes that are not UTF-8 are Windows-1252: letters with accents in words, and no character of UTF-8."""
+    """Return whether bytes that are not UTF-8 are Windows-1252: accented letters in words, and no UTF-8 character."""
     return bool(_IN_WORD.search(raw)) and not _UNDEFINED.search(raw) and not _TWO_BYTES.search(raw)
 
 
 def _guess_delimiter(lines: list[str], mapping: TableMapping) -> str:
-    """Return what separates the columns: with what the wanted columns are there, else most rows have equal length."""
+    """Return the delimiter that yields the wanted columns, or else the one that gives most rows the same length."""
     if lines and (named := _SEP.fullmatch(lines[0])):
         return named[1]
     wanted = {name.casefold() for name in (*mapping.text, mapping.labels)}
@@ -145,7 +145,7 @@ def _guess_delimiter(lines: list[str], mapping: TableMapping) -> str:
         if not rows or len(rows[0]) < 2:
             return 0, 0.0, 0
         header = {name.strip().casefold() for name in rows[0]}
-        # the sample may end inside a quoted cell
+        # the sample may end within a quoted cell
         like_header = sum(len(row) == len(rows[0]) for row in rows[:-1]) / max(1, len(rows) - 1)
         return len(wanted & header), like_header, -_DELIMITERS.index(delimiter)
 

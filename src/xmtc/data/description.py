@@ -1,4 +1,4 @@
-"""What a data set holds: files → figures. Prints nothing; `app/` shows them."""
+"""Compute statistics of a data set from its files. Prints nothing; `app/` shows them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from xmtc.data.vocabulary import read_vocabulary
 
 @dataclass(frozen=True)
 class SplitFigures:
-    """Figures of one split; those of texts are None without texts, those that compare with train are None for train."""
+    """Statistics of one split; text fields are None without texts, comparisons with train are None for train."""
 
     documents: int
     labels: int  # that occur
     labels_per_document: float
-    words_per_document: float | None  # separated by white space
+    words_per_document: float | None  # words are separated by white space
     features: int | None  # columns of X
     empty_texts: int | None
     without_labels: int
@@ -38,36 +38,36 @@ class SplitFigures:
     duplicate_texts: int | None  # beyond the first of each
     unseen_labels: int | None  # that occur here, but not in train
     texts_in_train: int | None  # documents whose text is also a train document's
-    near_train: int | None  # documents that are near-duplicates of a train document; of a sample, if there are many
+    near_train: int | None  # documents that are near-duplicates of a train document; in a sample, if there are many
     languages: dict[str, float] | None  # language → share of documents, guessed
     named_labels: int  # that occur, and have a name other than their id
 
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """Figures of the parents that the labels file gives."""
+    """Statistics of the hierarchy in the labels file."""
 
     concepts: int  # labels and the concepts above them
     roots: int  # concepts without parent
-    depth: int  # levels: a child of a root is on level 2
+    depth: int  # number of levels: a child of a root is on level 2
 
 
 @dataclass(frozen=True)
 class Description:
-    """All figures of a data set; those of labels are from train, or from the first split if there is no train."""
+    """All statistics of a data set; those of labels come from train, or from the first split if there is no train."""
 
     layout: str
-    splits: dict[str, SplitFigures]  # a file's own name, for a file
+    splits: dict[str, SplitFigures]  # for a file, the key is its name
     bins: dict[str, int]  # labels with few, medium and many documents
     zipf: list[tuple[int, int]]  # (rank, documents of the label of that rank), ranks spaced by ratio
     hierarchy: Hierarchy | None
     vocabulary: int  # concepts of the labels file or vocabulary
-    covered: float  # share of the labels that occur, which the vocabulary describes
+    covered: float  # share of the occurring labels that the vocabulary describes
 
 
 @dataclass(frozen=True)
 class VocabularyFigures:
-    """Figures of a labels file or vocabulary alone."""
+    """Statistics of a labels file or vocabulary without documents."""
 
     concepts: int
     named: int  # with a name other than their id
@@ -78,7 +78,7 @@ class VocabularyFigures:
 
 
 def describe_vocabulary(path: str | Path, language: str | None = None) -> VocabularyFigures:
-    """Read a labels file or a SKOS vocabulary, and return its figures."""
+    """Read a labels file or a SKOS vocabulary, and return its statistics."""
     known = read_vocabulary(path, language)
     concepts = known.concepts
     return VocabularyFigures(
@@ -92,9 +92,9 @@ def describe_vocabulary(path: str | Path, language: str | None = None) -> Vocabu
 
 
 def describe(path: str | Path, mapping: TableMapping | Mapping[str, Any] | None = None) -> Description:
-    """Read every split of a data set, one at a time, and return its figures.
+    """Read every split of a data set, one at a time, and return its statistics.
 
-    They count what `read_corpus` warns of, so nothing is warned of here.
+    They include the counts that `read_corpus` warns about, so this function does not warn.
     """
     figures: dict[str, SplitFigures] = {}
     label_sets: list[LabelSet] = []
@@ -127,7 +127,7 @@ def describe(path: str | Path, mapping: TableMapping | Mapping[str, Any] | None 
 
 @dataclass(frozen=True)
 class TextFigures:
-    """Figures of each text of a split."""
+    """Statistics of the texts of a split."""
 
     hashes: NDArray[np.int64]
     words: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""One document as a file holds it, and JSON lines of documents. Knows no corpora."""
+"""One document as stored in a file, and JSON lines of documents. Independent of corpora."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xmtc.data.table_mapping import DEFAULT, Columns, TableMapping, find_columns
 
 
 class Document(NamedTuple):
-    """A document; `labels` is empty where they were not asked for."""
+    """A document; `labels` is empty if they were not requested."""
 
     id: str | None
     text: str
@@ -32,10 +32,10 @@ def make_document(id: object, text: object, labels: object, mistake: Mistake) ->
 def parse_jsonl(
     lines: Iterable[str], mistake: Mistake, labelled: bool = True, mapping: TableMapping = DEFAULT
 ) -> Iterator[Document]:
-    """Parse `{"id"?, "text", "labels"}` lines, or those with the mapping's keys; ignore other keys and blank lines.
+    """Parse `{"id"?, "text", "labels"}` lines, or lines with the mapping's keys; ignore other keys and blank lines.
 
-    With `labelled=False`, for prediction, `labels` may be missing and is not looked at. Of several keys of the text,
-    some may be missing in an object, but not all.
+    With `labelled=False`, for prediction, `labels` may be missing and is ignored. If the text has several keys, an
+    object may lack some of them, but not all.
     """
     columns: Columns | None = None
     for fields in json_objects(lines, mistake):
@@ -49,7 +49,7 @@ def parse_jsonl(
 
 
 def _has(columns: Columns, fields: Mapping[str, object]) -> bool:
-    """Whether an object has what must be there."""
+    """Return whether an object has the required keys."""
     return any(name in fields for name in columns.text) and (columns.labels is None or columns.labels in fields)
 
 
@@ -60,7 +60,7 @@ def read_jsonl(path: Path, labelled: bool = True, mapping: TableMapping = DEFAUL
 
 
 def write_jsonl(path: Path, documents: Iterable[Document]) -> None:
-    """Write one document per line; a document without id is written without one."""
+    """Write one document per line; leave out `id` if a document has none."""
     write_json_objects(path, map(_fields, documents))
 
 

@@ -1,8 +1,8 @@
-"""Sheets of Excel workbooks (.xlsx) → rows of strings, as Excel shows them. Knows no documents.
+"""Read sheets of Excel workbooks (.xlsx) into rows of strings, as Excel shows them. Independent of documents.
 
-A workbook is a zip archive of XML files. Only the sheet that is read, its strings and its number formats are opened;
+A workbook is a zip archive of XML files. Only the requested sheet, its strings and its number formats are opened;
 formulas give the values that Excel stored. Dates are written as 2024-01-31, with the time if the cell shows one. A
-document type declaration, which XML needs for entities that expand without limit, is refused.
+document type declaration is rejected, because XML entities could expand without limit.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from xmtc.data.table import Row, Table, refuse
 from xmtc.data.table_mapping import TableMapping
 
 _CHUNK = 1 << 16
-_MOST_UNPACKED = 1 << 28  # bytes of one XML file that may come from few packed ones
+_MOST_UNPACKED = 1 << 28  # bytes of one unpacked XML file that are accepted at any compression ratio
 _MOST_RATIO = 200  # of unpacked to packed bytes, above _MOST_UNPACKED
-# the formats that Excel knows by number alone
+# built-in formats, which Excel identifies by number only
 _FORMATS = {1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 37: "#,##0", 38: "#,##0"} | {
     39: "#,##0.00",
     40: "#,##0.00",
@@ -47,7 +47,7 @@ class _Sheet(NamedTuple):
 
 class _Workbook(NamedTuple):
     strings: list[str]
-    formats: list[str]  # by the number of a cell's style
+    formats: list[str]  # indexed by the style number of a cell
     first_day: datetime
 
 
@@ -89,10 +89,10 @@ def _archive(path: Path) -> zipfile.ZipFile:
 
 
 def _sheets(archive: zipfile.ZipFile, path: Path) -> tuple[list[_Sheet], datetime]:
-    """The visible sheets, and the day from which dates are counted."""
+    """Return the visible sheets, and the day from which dates are counted."""
     targets: dict[str, str] = {}
     found: list[_Sheet] = []
-    first_day = datetime(1899, 12, 30)  # as Excel counts from March 1900 on
+    first_day = datetime(1899, 12, 30)  # correct for Excel's dates from March 1900 on
 
     def on_relation(name: str, attributes: dict[str, str]) -> None:
         if name == "Relationship":
@@ -125,7 +125,7 @@ def _choose(sheets: list[_Sheet], asked: str | None, path: Path) -> _Sheet:
 
 
 def _strings(archive: zipfile.ZipFile, path: Path) -> list[str]:
-    """The strings that cells refer to by number."""
+    """Return the strings that cells refer to by number."""
     found: list[str] = []
     parts: list[str] = []
     inside: list[str] = []
@@ -141,7 +141,7 @@ def _strings(archive: zipfile.ZipFile, path: Path) -> list[str]:
             found.append(_unescape("".join(parts)))
 
     def on_text(text: str) -> None:
-        if inside and inside[-1] == "t" and "rPh" not in inside:  # rPh: how Japanese text is pronounced
+        if inside and inside[-1] == "t" and "rPh" not in inside:  # rPh: pronunciation of Japanese text
             parts.append(text)
 
     _parse(archive, "xl/sharedStrings.xml", path, on_start, on_end, on_text)
@@ -149,7 +149,7 @@ def _strings(archive: zipfile.ZipFile, path: Path) -> list[str]:
 
 
 def _formats(archive: zipfile.ZipFile, path: Path) -> list[str]:
-    """The number format of each style."""
+    """Return the number format of each style."""
     custom: dict[int, str] = {}
     styles: list[int] = []
     inside: list[str] = []
@@ -170,7 +170,7 @@ def _whole(text: str | None) -> int:
 
 
 def _rows(path: Path, sheet: _Sheet, workbook: _Workbook) -> Iterator[tuple[int, list[str]]]:
-    """Stream the rows of a sheet that hold anything, with their numbers."""
+    """Stream the non-empty rows of a sheet with their row numbers."""
     done: list[tuple[int, list[str]]] = []
     cells: list[str] = []
     parts: list[str] = []
@@ -209,7 +209,7 @@ def _rows(path: Path, sheet: _Sheet, workbook: _Workbook) -> Iterator[tuple[int,
 
 
 def _column(reference: str) -> int | None:
-    """The place of a cell in its row: "A7" → 0, "AB7" → 27; None if the file does not say."""
+    """Return the column index of a cell: "A7" → 0, "AB7" → 27; None if the file does not give it."""
     letters = re.match(r"[A-Z]{1,3}(?=\d)", reference)
     if letters is None:
         return None
@@ -220,7 +220,7 @@ def _column(reference: str) -> int | None:
 
 
 def _show(text: str, cell: dict[str, str], workbook: _Workbook) -> str:
-    """Return what a cell shows."""
+    """Return the text that a cell shows."""
     kind = cell.get("t", "n")
     if kind == "s":
         place = _whole(text)
@@ -234,7 +234,7 @@ def _show(text: str, cell: dict[str, str], workbook: _Workbook) -> str:
 
 
 def show_number(text: str, format: str, first_day: datetime = datetime(1899, 12, 30)) -> str:
-    """Return a number as Excel shows it in this format; dates are written as ISO 8601 has them."""
+    """Return a number as Excel shows it in this format; dates are written in ISO 8601."""
     try:
         value = float(text)
     except ValueError:
@@ -244,7 +244,7 @@ def show_number(text: str, format: str, first_day: datetime = datetime(1899, 12,
         return _show_date(value, code.casefold(), first_day)
     pattern = re.fullmatch(r"\s*([#,]*)(0*)(?:\.([0#]+))?\s*(%?)\s*", code)
     if pattern is None or not code.strip():
-        # 15 digits are what Excel keeps: 0.1 + 0.2 shows as 0.3
+        # Excel keeps 15 digits: 0.1 + 0.2 shows as 0.3
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.15g}"
     grouped, whole, decimals, percent = pattern.groups()
     shown = f"{abs(value) * (100 if percent else 1):{',' if ',' in grouped else ''}.{len(decimals or '')}f}"
@@ -266,7 +266,7 @@ def _show_date(value: float, code: str, first_day: datetime) -> str:
 
 
 def _unescape(text: str) -> str:
-    """Replace `_x000D_` and the like, by which Excel writes characters that XML does not hold."""
+    """Decode escapes such as `_x000D_`, which Excel writes for characters that XML does not allow."""
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text) if "_x" in text else text
 
 
@@ -294,7 +294,7 @@ def _feed(
     end: Callable[[str], None],
     text: Callable[[str], None],
 ) -> Iterator[None]:
-    """Parse one XML file of the archive, chunk by chunk; names come without their namespace."""
+    """Parse one XML file of the archive, chunk by chunk; names are passed without their namespace."""
 
     def on_doctype(*_: object) -> None:
         raise DataError(f"{path}: {name} declares a document type, which Excel never writes; save the file again")
@@ -326,7 +326,7 @@ def _feed(
         zlib.error,
         EOFError,
         OSError,
-        NotImplementedError,  # raised by zipfile for a compression that it does not know
+        NotImplementedError,  # raised by zipfile for an unknown compression
         RuntimeError,
     ) as error:
         raise DataError(f"cannot read {path}: {name} is damaged ({error}); save it again as .xlsx or .csv") from None

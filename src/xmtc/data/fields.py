@@ -1,4 +1,4 @@
-"""Values of JSON lines and tables, checked here so that every layout refuses the same. Knows no documents.
+"""Check values of JSON lines and tables, so that every layout rejects the same values. Independent of documents.
 
 Labels and ids are kept exactly as written, never stripped.
 """
@@ -13,7 +13,7 @@ from typing import Any
 from xmtc.core.errors import DataError, nearest
 from xmtc.data.files import write_lines
 
-Mistake = Callable[[str], DataError]  # reason → error with the place where it was found
+Mistake = Callable[[str], DataError]  # reason → error with file and line
 
 
 def json_objects(lines: Iterable[str], mistake: Mistake) -> Iterator[dict[str, Any]]:
@@ -37,7 +37,7 @@ def json_objects(lines: Iterable[str], mistake: Mistake) -> Iterator[dict[str, A
 
 
 def _without_lone_surrogates(value: dict[str, Any]) -> dict[str, Any]:
-    """Replace half a surrogate pair, which only JSON escapes can spell, by U+FFFD: no file could hold it again."""
+    """Replace lone surrogates, which only JSON escapes can express, with U+FFFD: UTF-8 files cannot store them."""
     text = json.dumps(value, ensure_ascii=False)
     fields: dict[str, Any] = json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     return fields
@@ -83,7 +83,7 @@ def as_id(value: object, key: str, mistake: Mistake) -> str:
 
 
 def as_text(value: object, mistake: Mistake) -> str:
-    """Return a part of a text: a string, a number as its string, empty for none; raise for anything else."""
+    """Return a part of a text: a string, a number as a string, or "" for None; raise for anything else."""
     if value is None or isinstance(value, str):
         return value or ""
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -92,7 +92,7 @@ def as_text(value: object, mistake: Mistake) -> str:
 
 
 def kind(value: object) -> str:
-    """Return the name of a value's type in JSON's words."""
+    """Return the JSON name of a value's type."""
     return "null" if value is None else _NOUNS.get(type(value), type(value).__name__)
 
 

@@ -1,7 +1,7 @@
-"""Find, read and write files, plain or gzipped, with the place of every mistake. Knows no layout.
+"""Find, read and write files, plain or gzipped; errors give file and line. Independent of layouts.
 
-A line ends at a line feed alone (a carriage return before it is dropped): U+2028, form feeds and the like are text. At
-most one line, or one chunk of lines, is in memory at a time. A file is written whole or not at all.
+Only a line feed ends a line (a carriage return before it is dropped); U+2028, form feeds and similar characters are
+text. At most one line, or one chunk of lines, is in memory at a time. Files are written atomically.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from xmtc.core.errors import ConfigError, DataError
 from xmtc.core.whole_folder import recover, whole_folder
 
 _BUFFER = 1 << 20
-_LONGEST_LINE = 128 << 20  # bytes, unless XMTC_MAX_LINE_MB says otherwise
+_LONGEST_LINE = 128 << 20  # bytes, unless XMTC_MAX_LINE_MB is set
 _MOST_UNPACKED, _MOST_RATIO = (
     1 << 30,
     100,
-)  # bytes that any file may unpack to, and times its size that a larger one may
+)  # bytes that any file may unpack to, and the maximum ratio for larger ones
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SEPARATING = re.compile(r"\r\n|[\r\n\t]")
 
 
 def suffix(path: Path) -> str:
-    """Return the ending that tells the format, without .gz: "train.jsonl.gz" → ".jsonl"."""
+    """Return the file extension that identifies the format, without .gz: "train.jsonl.gz" → ".jsonl"."""
     return path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
 
 
 def find_file(folder: Path, *names: str) -> Path | None:
-    """Return the first of these files that the folder holds, plain or with .gz; raise if it holds both."""
+    """Return the first of these files that exists in the folder, plain or with .gz; raise if both exist."""
     for name in names:
         plain, packed = folder / name, folder / f"{name}.gz"
         if plain.is_file() and packed.is_file():
@@ -46,7 +46,7 @@ def find_file(folder: Path, *names: str) -> Path | None:
 
 
 class Lines:
-    """Iterate once over the lines of a stream, as strings without their end; `number` is that of the current line."""
+    """Iterate once over the lines of a stream, as strings without line ends; `number` is the current line number."""
 
     def __init__(self, name: str, stream: IO[bytes] | io.RawIOBase | io.BufferedReader, *, close: bool = False) -> None:
         self.name = name
@@ -72,7 +72,7 @@ class Lines:
                 yield line.removesuffix("\n").removesuffix("\r")
 
     def chunks(self, size: int = 1 << 22) -> Iterator[bytes]:
-        """Iterate over the rest in chunks of whole lines, each ending in a line feed; `number` counts lines before."""
+        """Iterate over the rest in chunks of whole lines that end in a line feed; `number` counts the lines before."""
         with self._closing:
             while True:
                 before, lines, length = self.number, [], 0
@@ -91,13 +91,13 @@ class Lines:
                 self.number = after
 
     def first(self) -> str:
-        """Return the first line, empty if there is none; iterating or `chunks` continues after it."""
+        """Return the first line, or "" for an empty file; iterating or `chunks` continues after it."""
         self.number = 1
         raw = self._read_line().removeprefix(_BYTE_ORDER_MARK)
         return raw.decode("utf-8", "replace").rstrip("\r\n")
 
     def mistake(self, reason: str, line: int | None = None) -> DataError:
-        """Return an error that gives file, line and `reason`."""
+        """Return an error with file, line and `reason`."""
         return DataError(f"{self.name}, line {self.number if line is None else line}: {reason}")
 
     def _read_line(self) -> bytes:
@@ -145,12 +145,12 @@ def read_limit(name: str, default: int) -> int:
 
 
 def longest_line() -> int:
-    """Return how many bytes a line may have, and a cell of a table."""
+    """Return the maximum number of bytes in a line or in a table cell."""
     return min(read_limit("XMTC_MAX_LINE_MB", _LONGEST_LINE), 2**31 - 2)
 
 
 def check_unpacked(path: Path, size: int, packed: int) -> None:
-    """Raise if a packed file becomes larger than text or numbers ever do: it would fill memory or disk."""
+    """Raise if a packed file expands more than text or numbers ever do, because it could fill memory or disk."""
     most = read_limit("XMTC_MAX_UNPACKED_MB", max(_MOST_UNPACKED, _MOST_RATIO * packed))
     if size > most:
         raise DataError(
@@ -171,7 +171,7 @@ class _Unpacked(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        content = self._file.read1(len(buffer))  # no more at once: a damaged file's lines before the damage are read
+        content = self._file.read1(len(buffer))  # no more at once: lines before the damage in a file can be read
         buffer[: len(content)] = content
         self._size += len(content)
         check_unpacked(self._path, self._size, self._packed)
@@ -183,7 +183,7 @@ class _Unpacked(io.RawIOBase):
 
 
 class _Recoded(io.RawIOBase):
-    """The lines of a stream in another encoding, as UTF-8."""
+    """The lines of a stream in another encoding, converted to UTF-8."""
 
     def __init__(self, stream: IO[bytes] | io.BufferedReader, encoding: str) -> None:
         self._encoding = encoding
@@ -206,7 +206,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def new_folder(folder: str | Path) -> Path:
-    """Make a folder for new data; raise if it holds anything, so that no data is overwritten."""
+    """Create a folder for new data; raise if it is not empty, so that no data is overwritten."""
     folder = Path(folder)
     try:
         recover(folder.absolute())
@@ -220,7 +220,7 @@ def new_folder(folder: str | Path) -> Path:
 
 @contextmanager
 def fill_folder(folder: Path) -> Iterator[Path]:
-    """Give a temporary folder that takes the place of an empty one, made by `new_folder`, when all is written."""
+    """Yield a temporary folder that replaces an empty one, made by `new_folder`, when everything is written."""
     try:
         with whole_folder(folder) as temporary:
             yield temporary
@@ -231,7 +231,7 @@ def fill_folder(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def open_whole(path: Path) -> Iterator[IO[bytes]]:
-    """Open a temporary file for writing, which takes the name `path` when everything is written."""
+    """Open a temporary file for writing; rename it to `path` when everything is written."""
     partial = path.with_name(f"{path.name}.partial")
     try:
         with open(partial, "wb") as file:
@@ -244,11 +244,11 @@ def open_whole(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write lines, given without their ends, as UTF-8."""
+    """Write lines, given without line ends, as UTF-8."""
     with open_whole(path) as file:
         file.writelines(f"{line}\n".encode() for line in lines)
 
 
 def one_line(text: str) -> str:
-    """Return a text with spaces for line ends and tabs, for layouts in which these separate."""
+    """Replace line ends and tabs with spaces, for layouts that use these as separators."""
     return _SEPARATING.sub(" ", text)

@@ -1,6 +1,6 @@
-"""Gather: documents one by one → Corpus, with one warning of what looks wrong but was kept.
+"""Build a Corpus from a stream of documents, with one warning about suspicious data that was kept.
 
-Labels are numbered as they come, so that a corpus of any size holds each label string once.
+Labels are numbered in order of appearance, so that each label string is stored once.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from xmtc.data.document import Document
 from xmtc.data.table_mapping import TableMapping
 from xmtc.data.vocabulary import NOTHING, Described
 
-FEW = 0.2  # share of the labels used that a vocabulary should describe at least
-ENOUGH = 10  # labels from which on such a share says something
+FEW = 0.2  # minimum share of the used labels that a vocabulary should describe
+ENOUGH = 10  # minimum number of labels for such a share to be meaningful
 
 
 def gather(
@@ -35,10 +35,10 @@ def gather(
     X: sp.csr_matrix | None = None,
     kept: Mapping[str, int] | None = None,
 ) -> Corpus:
-    """Make a corpus of documents with texts, streaming; `source` names the file in errors.
+    """Make a corpus from a stream of documents with texts; errors show `source` as the file.
 
-    `concepts` is what the layout's own files say of labels; a labels file or vocabulary, `known`, says it better.
-    `kept` counts what else to warn of; it is looked at when all documents are read.
+    `concepts` describes the labels by the layout's own files; `known`, a labels file or vocabulary, takes precedence.
+    `kept` counts other things to warn about; it is read after all documents.
     """
     texts, ids = TextsBuilder(), TextsBuilder()
     id_hashes = array("q")
@@ -48,7 +48,7 @@ def gather(
     for document in documents:
         empty += not document.text or document.text.isspace()
         id = str(len(ids)) if document.id is None else document.id
-        id_hashes.append(hash(id))  # 8 bytes a document instead of a set of strings
+        id_hashes.append(hash(id))  # 8 bytes per document instead of a set of strings
         ids.append(id)
         texts.append(document.text)
         codes.extend([vocabulary.setdefault(label, len(vocabulary)) for label in document.labels])
@@ -72,7 +72,7 @@ def gather(
 
 
 def gather_file(files: tuple[Path, ...], known: Described, *, read: Callable[[Path], Iterable[Document]]) -> Corpus:
-    """Make a corpus of a split that is one file, of whose documents `read` gives one after the other."""
+    """Make a corpus from a split stored in one file, whose documents `read` yields."""
     (path,) = files
     return gather(read(path), str(path), known=known)
 
@@ -84,7 +84,7 @@ def gather_mapped(
     *,
     read: Callable[[Path, bool, TableMapping], Iterable[Document]],
 ) -> Corpus:
-    """Make a corpus of a split that is one table, whose columns the mapping names."""
+    """Make a corpus from a split stored in one table, whose columns the mapping names."""
     return gather_file(files, known, read=lambda path: read(path, True, mapping))
 
 
@@ -99,9 +99,9 @@ def gather_features(
     names: Sequence[str] | None = None,
     kept: Mapping[str, int] | None = None,
 ) -> Corpus:
-    """Make a corpus of feature rows; row i has the labels with the numbers `labels[ends[i]:ends[i + 1]]`.
+    """Make a corpus from feature rows; row i has the labels with the numbers `labels[ends[i]:ends[i + 1]]`.
 
-    A label is called by its name, or by its number where there are no names.
+    The id of a label is its name, or its number if there are no names.
     """
     used, codes = np.unique(labels, return_inverse=True)
     return assemble(
@@ -131,7 +131,8 @@ def assemble(
 ) -> Corpus:
     """Make a corpus whose document i has the labels `vocabulary[c]` for c in `codes[ends[i]:ends[i + 1]]`.
 
-    Every label of the vocabulary must occur. Raises if no document has a label; warns once of what `kept` counts.
+    Every label of the vocabulary must occur. Raises if no document has a label; issues one warning with the counts in
+    `kept`.
     """
     n = len(ends) - 1
     if n == 0:
@@ -151,7 +152,7 @@ def assemble(
 
 
 def _warn_of_vocabulary(source: str, used: Sequence[str], described: Sequence[Concept]) -> None:
-    """Warn of a vocabulary that describes few of the labels used."""
+    """Warn if a vocabulary describes only few of the used labels."""
     if not described or len(used) < ENOUGH:
         return
     n_described = len({concept.id for concept in described}.intersection(used))

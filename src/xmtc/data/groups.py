@@ -1,7 +1,7 @@
-"""Groups: one field of every document, such as its source or year, by which documents are held out together.
+"""Read the group of each document: a field such as source or year. Documents of one group are held out together.
 
-Files of JSON lines or tables enter, a group for each document leaves, in the order of the documents. This is a second
-pass over files that a layout has read, made only when groups are asked for: so layouts need not know of groups.
+The input is files of JSON lines or tables; the output is one group per document, in document order. This is a second
+pass over files that a layout has already read, made only if groups are requested, so layouts need no group support.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from xmtc.data.tables import open_table
 
 
 def read_groups(files: Files, field: str, mapping: TableMapping | None = None) -> list[str]:
-    """Return the group of each document; a document without one is a group of its own.
+    """Return the group of each document; a document without a group forms its own.
 
-    mapping: how tables are written; None guesses, as reading the documents does.
+    mapping: the format of tables; None guesses it, as when documents are read.
     """
     found: list[str] = []
     n_without = 0
@@ -28,7 +28,7 @@ def read_groups(files: Files, field: str, mapping: TableMapping | None = None) -
         for value, mistake in _values(path, field, mapping or DEFAULT):
             if value is None or value == "":
                 n_without += 1
-                found.append(f"\0{n_without}")  # a name that no file holds
+                found.append(f"\0{n_without}")  # a value that cannot occur in a file
             else:
                 found.append(as_id(value, field, mistake))
     if n_without == len(found):
@@ -37,7 +37,7 @@ def read_groups(files: Files, field: str, mapping: TableMapping | None = None) -
 
 
 def _values(path: Path, field: str, mapping: TableMapping) -> Iterator[tuple[object, Mistake]]:
-    """The value of each document, None where it has none, and how to report it."""
+    """Yield the value of each document, or None, and a function that makes errors about it."""
     if not path.is_file():
         raise DataError(f"{path} is not a local file; download the data set to read groups from it")
     if suffix(path) in (".jsonl", ".json"):

@@ -1,9 +1,10 @@
-"""Data sets of the Hugging Face hub, "hf:owner/name" → Corpus. Downloads data files; never runs code from the hub.
+"""Read data sets of the Hugging Face hub, "hf:owner/name", into a Corpus. Never runs code from the hub.
 
-Files are .parquet, .jsonl, .json (lines), .csv or .tsv with the columns `text` and `labels`, in the first of these
-formats that is there; their names or folders contain the split, as in data/train-00000-of-00002.parquet. If a data set
-has several parts, "hf:owner/name/part" is one of them, a folder. labels.jsonl or a vocabulary is read too, and so are
-the names that Parquet files give to labels that are numbers. Files are downloaded once, and then read without network.
+Data files are .parquet, .jsonl, .json (lines), .csv or .tsv with the columns `text` and `labels`. If there are several
+formats, the first in this list is used. File or folder names contain the split, as in
+data/train-00000-of-00002.parquet. If a data set has several parts, "hf:owner/name/part" selects one, a folder. A
+labels.jsonl or vocabulary is read too, and so are the names that Parquet files give to numbered labels. Files are
+downloaded once and then read offline.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from xmtc.data.tables import read_table
 from xmtc.data.vocabulary import FILE_NAMES, NOTHING, Described, read_vocabulary
 
 PREFIX = "hf:"
-_PATIENCE = 10.0  # seconds that the hub may take to list the files of a data set
+_PATIENCE = 10.0  # timeout in seconds for listing the files of a data set
 _READERS: dict[str, Callable[[Path, bool, TableMapping], Iterator[Document]]] = {
     ".parquet": read_table,
     ".jsonl": read_jsonl,
@@ -42,12 +43,12 @@ _WORDS = {"train": {"train", "training"}, "dev": {"validation", "valid", "val", 
 
 
 def is_hub_name(source: str | Path) -> bool:
-    """Return whether this is "hf:owner/name" and not the name of a file or folder that exists."""
+    """Return whether this is "hf:owner/name" and not an existing file or folder."""
     return str(source).startswith(PREFIX) and not Path(source).exists()
 
 
 class Repository(NamedTuple):
-    """A data set of the hub and its files; without network, the files of it in the local cache, in `folder`."""
+    """A data set of the hub and its files; offline, those of its files that are in the local cache, in `folder`."""
 
     source: str  # as the user wrote it
     name: str
@@ -56,7 +57,7 @@ class Repository(NamedTuple):
 
 
 def open_repository(source: str) -> tuple[Layout, Mapping[str, Files]]:
-    """Find the splits of "hf:owner/name" or "hf:owner/name/part"; fetches nothing but the list of its files."""
+    """Find the splits of "hf:owner/name" or "hf:owner/name/part"; fetches only the list of files."""
     match = re.fullmatch(r"([\w.-]+/[\w.-]+)(/.*)?", source.removeprefix(PREFIX))
     if match is None:
         raise DataError(f"{source!r} does not name a data set; write hf:owner/name, as on the hub's page")
@@ -79,7 +80,7 @@ def _read(
     repository: Repository,
     vocabulary: str | None,
 ) -> Corpus:
-    """Download the files of one split, and read them one after the other."""
+    """Download the files of one split, and read them one after another."""
     paths = [_download(repository, file.as_posix()) for file in files]
     if known is NOTHING and vocabulary is not None:
         known = read_vocabulary(_download(repository, vocabulary))
@@ -89,7 +90,7 @@ def _read(
 
 
 def _find_splits(files: list[str], part: str, source: str) -> dict[str, Files]:
-    """Return the files of each split, in the order of their names; of one format and one part."""
+    """Return the files of each split, sorted by name; all have one format and belong to one part."""
     data = [PurePosixPath(file) for file in sorted(files) if suffix(Path(file)) in _READERS]
     parts = sorted({found for file in data if _split(file) and (found := _part(file))} - {""})
     if part and part not in parts:
@@ -114,7 +115,7 @@ def _find_splits(files: list[str], part: str, source: str) -> dict[str, Files]:
 
 
 def _split(file: PurePosixPath) -> str | None:
-    """Return the split that a file's name contains, or else its nearest folder's."""
+    """Return the split that a file's name contains, or else the one that its nearest parent folder contains."""
     for name in (file.name, *(parent.name for parent in file.parents)):
         words = set(re.split(r"[^a-z]+", name.lower()))
         for split, known in _WORDS.items():
@@ -124,7 +125,7 @@ def _split(file: PurePosixPath) -> str | None:
 
 
 def _part(file: PurePosixPath) -> str:
-    """Return the folder of a file, without the folders that contain a split or are called data."""
+    """Return the folder of a file, without folders whose names contain a split or are "data"."""
     names = [name for name in file.parent.parts if name != "data" and not _split(PurePosixPath(name))]
     return "/".join(names)
 
@@ -134,7 +135,7 @@ def _shown(names: list[str]) -> str:
 
 
 def _class_names(path: Path, labels: str) -> list[Concept]:
-    """Return the names of labels that are numbers, which the hub's own writer puts into a Parquet file's header."""
+    """Return the names of numbered labels, which the hub's own writer stores in the header of a Parquet file."""
     if suffix(path) != ".parquet":
         return []
     import pyarrow.parquet
@@ -146,7 +147,7 @@ def _class_names(path: Path, labels: str) -> list[Concept]:
         names = feature.get("feature", feature)["names"]
         return [Concept(str(i), str(name)) for i, name in enumerate(names)]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pyarrow.ArrowException):
-        return []  # whatever is wrong with the file itself, its reader reports
+        return []  # errors in the file are reported by its reader
 
 
 def _look_up(source: str, name: str) -> Repository:
@@ -155,10 +156,10 @@ def _look_up(source: str, name: str) -> Repository:
     try:
         found = hub.HfApi().dataset_info(name, timeout=_PATIENCE)
         return Repository(source, name, [file.rfilename for file in found.siblings or ()], None)
-    except Exception as error:  # the hub's client raises many kinds for "not there" and "not reachable"
+    except Exception as error:  # the hub's client raises many types for "not found" and "not reachable"
         try:
             folder = Path(hub.snapshot_download(name, repo_type="dataset", local_files_only=True, allow_patterns=[]))
-        except Exception:  # not in the cache: the first error says why the hub did not help
+        except Exception:  # not in the cache: report the first error, from the hub
             raise _refusal(source, name, error) from None
         files = [file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()]
         return Repository(source, name, files, folder)

@@ -1,4 +1,4 @@
-"""Guess the language of texts by their script and their most frequent words. Knows no corpora."""
+"""Guess the language of texts from their script and their most frequent words. Independent of corpora."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-_SAMPLE = 1000  # texts that are looked at, at even distances
+_SAMPLE = 1000  # texts that are examined, evenly spaced
 _QUICK_SAMPLE = 200
-_ENOUGH = 0.2  # of the texts must be recognised as one language
-_MAIN = 0.8  # of the recognised texts must be in it
-_CHARACTERS = 2000  # of a text that are looked at
+_ENOUGH = 0.2  # minimum share of all texts in the main language
+_MAIN = 0.8  # minimum share of the recognised texts in the main language
+_CHARACTERS = 2000  # characters of a text that are examined
 UNKNOWN = "unknown"
 _STOP_WORDS = {
     "de": "der die das und ist nicht mit von den für auf ein eine im dem zu des sich auch bei",
@@ -37,7 +37,7 @@ _SCRIPTS = {"CYRILLIC": "Cyrillic", "GREEK": "Greek", "ARABIC": "Arabic", "HEBRE
 
 
 def main_language(texts: Sequence[str]) -> str | None:
-    """Return the code of the language that most texts are in; None if they are mixed, too short or of other scripts."""
+    """Return the code of the main language of texts; None if they are mixed, too short or in other scripts."""
     shares = guess_languages(texts, _QUICK_SAMPLE)
     known = [(language, share) for language, share in shares.items() if language in _WORDS]
     if not known or known[0][1] < _ENOUGH or known[0][1] < _MAIN * sum(share for _, share in known):
@@ -48,8 +48,8 @@ def main_language(texts: Sequence[str]) -> str | None:
 def guess_languages(texts: Sequence[str], sample: int = _SAMPLE) -> dict[str, float]:
     """Return the share of texts in each language, the most frequent first; short texts are often "unknown".
 
-    Languages of Latin script are recognised by nine lists of stop words; for other scripts the script is named.
-    sample: how many texts are looked at.
+    Languages in Latin script are recognised by nine lists of stop words; for other scripts the name of the script is
+    returned. sample: number of texts to examine.
     """
     rows = np.linspace(0, len(texts) - 1, min(sample, len(texts))).astype(int).tolist()
     found = Counter(guess_language(texts[row]) for row in rows)
@@ -64,12 +64,12 @@ def guess_language(text: str) -> str:
     if not scripts:
         return UNKNOWN
     if scripts["HIRAGANA"] + scripts["KATAKANA"] > 0.1 * sum(scripts.values()):
-        return "Japanese"  # Chinese characters with kana between them
+        return "Japanese"  # Chinese characters mixed with kana
     script = scripts.most_common(1)[0][0].partition("-")[0]
     if script != "LATIN":
         return _SCRIPTS.get(script, UNKNOWN)
     words = Counter(re.findall(r"[^\W\d_]+", start.casefold()))
     hits = {language: sum(words[word] for word in known) for language, known in _WORDS.items()}
     best, second = sorted(hits, key=lambda language: (-hits[language], language))[:2]
-    # two stop words at least, and more than of any other language
+    # at least two stop words, and more than for any other language
     return best if hits[best] >= 2 and hits[best] > hits[second] else UNKNOWN

@@ -1,4 +1,4 @@
-"""The contract of a layout: how a family of files is recognised, read and written. `layouts/` holds one file each."""
+"""The interface of a layout: how its files are recognised, read and written. Each has a module in `layouts/`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from xmtc.data.table_mapping import TableMapping
 from xmtc.data.vocabulary import Described
 
 SPLITS = ("train", "dev", "test")
-FILE = ""  # the one "split" of data that is a file, not a folder
-SHORT_NAMES = {"train": "trn", "dev": "val", "test": "tst"}  # of the splits, in the XML Repository and after it
+FILE = ""  # key of the only split if the data is a file, not a folder
+SHORT_NAMES = {"train": "trn", "dev": "val", "test": "tst"}  # split names in the XML Repository and its derivatives
 
-Stems = Mapping[str, tuple[str, ...]]  # split → what its file is called before the ending, the best first
+Stems = Mapping[str, tuple[str, ...]]  # split → names of its file without extension, preferred first
 PLAIN_STEMS: Stems = {split: (split,) for split in SPLITS}
 VALID_STEMS: Stems = {**PLAIN_STEMS, "dev": ("valid", "dev")}
 
 Files = tuple[Path, ...]
-Needed = Mapping[str, tuple[tuple[str, ...], ...]]  # split → the files it needs, each by its names, the best first
+Needed = Mapping[str, tuple[tuple[str, ...], ...]]  # split → its required files, each with its names, preferred first
 
-# what a data set may have and a layout may lack → how a warning calls it
+# what a data set may have and a layout may lack → its name in warnings
 HOLDABLE = {
     "texts": "texts",
     "line breaks": "line breaks and tabs in texts (now spaces)",
@@ -35,27 +35,27 @@ HOLDABLE = {
     "hierarchy": "the hierarchy of labels",
 }
 TEXTS, FEATURES = frozenset({"texts"}), frozenset({"features"})
-DESCRIBED = frozenset({"label names", "descriptions", "hierarchy"})  # what a labels file holds
+DESCRIBED = frozenset({"label names", "descriptions", "hierarchy"})  # what a labels file can store
 
 
 @dataclass(frozen=True)
 class Layout:
     """Recognise, read and write the files of one layout.
 
-    `find` names the files of each split of a folder (or of `FILE`, for a file); nothing if it is not this layout.
-    `read` turns the files of one split, and what a labels file or vocabulary says of the labels, into a corpus; it sees
-    no other split. `write` writes the splits of a data set into a folder; None if the layout is only read.
+    `find` returns the files of each split of a folder (or of `FILE`, for a file), or nothing if the data has another
+    layout. `read` makes a corpus from the files of one split and the contents of a labels file or vocabulary; it does
+    not access other splits. `write` writes the splits of a data set into a folder; None for a read-only layout.
     """
 
     name: str
     find: Callable[[Path], Mapping[str, Files]]
     read: Callable[[Files, Described], Corpus]
     write: Callable[[Mapping[str, Corpus], Path], None] | None = None
-    holds: frozenset[str] = frozenset()  # of HOLDABLE; documents, their order and their labels are held by all
-    takes: frozenset[str] = TEXTS  # documents must come as one of these
-    needed: Needed = field(default_factory=dict)  # of a split in several files: lets an error name the missing one
-    vocabulary_beside: bool = False  # a file alone takes the names of its labels from a vocabulary in its folder
-    read_mapped: Callable[[Files, Described, TableMapping], Corpus] | None = None  # `read`, with columns chosen
+    holds: frozenset[str] = frozenset()  # from HOLDABLE; all layouts store documents, their order and their labels
+    takes: frozenset[str] = TEXTS  # documents must have one of these forms
+    needed: Needed = field(default_factory=dict)  # for splits in several files: lets an error name the missing file
+    vocabulary_beside: bool = False  # a single file takes label names from a vocabulary in its folder
+    read_mapped: Callable[[Files, Described, TableMapping], Corpus] | None = None  # `read`, with a choice of columns
 
 
 def layout_of_files(
@@ -66,12 +66,12 @@ def layout_of_files(
     holds: frozenset[str],
     takes: frozenset[str] = TEXTS,
 ) -> Layout:
-    """Make a layout whose splits are several files each, recognised by their names."""
+    """Make a layout whose splits have several files each, recognised by name."""
     return Layout(name, partial(find_together, needed=needed), read, write, holds, takes, needed)
 
 
 def find_splits(path: Path, ending: str, stems: Stems = PLAIN_STEMS) -> dict[str, Files]:
-    """Return the file of each split `train<ending>` … of a folder; or the file itself, if it has this ending."""
+    """Return the file of each split `train<ending>` … of a folder; or the file itself, if it has this extension."""
     if path.is_file():
         return {FILE: (path,)} if suffix(path) == ending else {}
     found = {split: find_file(path, *(f"{stem}{ending}" for stem in names)) for split, names in stems.items()}

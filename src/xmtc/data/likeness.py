@@ -1,8 +1,8 @@
-"""Near-duplicates: texts that share most of their word triples, found by MinHash. Knows no corpora.
+"""Count near-duplicates: texts that share most of their word triples, found by MinHash. Independent of corpora.
 
-A text becomes a signature of `_HASHES` minima; two texts agree in a minimum with the probability of the Jaccard
-similarity of their triples. Only texts that agree in all minima of a band are compared, so the cost grows with the
-number of texts. Case, punctuation and spaces do not count.
+A text becomes a signature of `_HASHES` minima. The probability that two texts agree in a minimum is the Jaccard
+similarity of their triples. Only texts that agree in all minima of a band are compared, so the cost is linear in the
+number of texts. Case, punctuation and spaces are ignored.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 _HASHES, _BAND = 32, 4
-_NEAR = 0.75  # share of equal minima from which two texts count as near-duplicates
-_WORDS = 300  # of a text that are looked at
-_MOST = 20_000  # texts of a split that are looked at, at even distances
+_NEAR = 0.75  # minimum share of equal minima of near-duplicates
+_WORDS = 300  # words of a text that are used
+_MOST = 20_000  # texts of a split that are used, evenly spaced
 
 
 def sign(texts: Sequence[str]) -> NDArray[np.uint64]:
@@ -37,7 +37,7 @@ def sign(texts: Sequence[str]) -> NDArray[np.uint64]:
 
 
 def count_near(signatures: NDArray[np.uint64], others: NDArray[np.uint64]) -> int:
-    """Count the texts that are near-duplicates of one of the others, equal ones included."""
+    """Count the texts that are near-duplicates of one of the others, including equal ones."""
     bands: list[dict[bytes, int]] = []
     for start in range(0, _HASHES, _BAND):
         bands.append({row.tobytes(): i for i, row in enumerate(others[:, start : start + _BAND])})

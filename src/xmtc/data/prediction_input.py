@@ -1,4 +1,4 @@
-"""What a model predicts for: a file or standard input → batches of documents, with bounded memory. Knows no labels."""
+"""Read documents to predict for, from a file or standard input, in batches with bounded memory. Ignores labels."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from xmtc.data.svmlight import iter_rows, read_header
 from xmtc.data.table_mapping import DEFAULT, TableMapping
 from xmtc.data.tables import ENDINGS, read_table
 
-_MOST_CHARACTERS = 1 << 25  # of a batch, whatever its number of documents
+_MOST_CHARACTERS = 1 << 25  # maximum characters of a batch, for any number of documents
 
 
 class Batch(NamedTuple):
-    """Some documents; where the input has no id, it is the document's number, from 0."""
+    """Some documents; the id defaults to the document's number, from 0."""
 
     ids: list[str]
     texts: list[str]
@@ -32,9 +32,9 @@ def iter_documents(
 ) -> Iterator[Batch]:
     """Stream the documents of a file, in order, at most `batch` at a time.
 
-    .txt holds one text per line; .jsonl objects with `text` and optional `id`; tables (.csv, .tsv, .parquet, .xlsx,
-    .sqlite) the same as columns, or those that the mapping names; .gz is unpacked. "-" (standard input) or a binary
-    stream holds JSON objects if its first line that is not empty begins with "{", else one text per line.
+    .txt has one text per line; .jsonl has objects with `text` and optional `id`; tables (.csv, .tsv, .parquet, .xlsx,
+    .sqlite) have the same as columns, or the columns that the mapping names; .gz is unpacked. "-" (standard input) or a
+    binary stream is read as JSON objects if its first non-empty line begins with "{", else as one text per line.
     """
     ids: list[str] = []
     texts: list[str] = []
@@ -51,10 +51,10 @@ def iter_documents(
 
 
 def iter_features(path: str | Path, n_features: int, batch: int = 1024) -> Iterator[sp.csr_matrix]:
-    """Stream the feature rows of an XML Repository file, old or new; labels are not looked at.
+    """Stream the feature rows of an XML Repository file, old or new; labels are ignored.
 
-    An old one begins with `N D L`, then `l,l f:v …`; a new one (tst_X_Xf.txt) with `N D`, then `f:v …`. The matrices
-    have at most `batch` rows, and `n_features` columns, those of the model.
+    An old file begins with `N D L`, then `l,l f:v …`; a new one (tst_X_Xf.txt) with `N D`, then `f:v …`. The matrices
+    have at most `batch` rows, and `n_features` columns, as the model requires.
     """
     lines = open_lines(Path(path))
     n, width, *n_labels = read_header(lines, "documents", "features", optional="labels")

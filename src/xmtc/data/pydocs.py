@@ -1,13 +1,13 @@
-"""Built-in data: the docstrings of installed Python packages → a corpus in the native layout.
+"""Build a corpus in the native layout from the docstrings of installed Python packages.
 
 Sources are parsed, never imported. A document is a module, class, function or method that has prose in its
-(triple-quoted) docstring: its text is its own name, split into words, and the prose before the parameter section. Its
+(triple-quoted) docstring. Its text is its own name, split into words, and the prose before the parameter section. Its
 labels are the first three prefixes of its module's path (`scipy`, `scipy.sparse`, …) and `arg:<name>` for each of its
 parameters.
 
-Equal texts are one document, with all their labels, which stands where the text was met first: under that module, and
-on that module's side of the split. The split is by a hash of that module, so the documents of a module are all in
-train or all in test. The same package versions give the same bytes.
+Documents with equal texts are merged into one with all their labels, in the module where the text first occurs. The
+split is by a hash of that module, so the documents of a module are all in train or all in test. The same package
+versions give the same bytes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from xmtc.data.files import fill_folder, new_folder, open_whole
 from xmtc.data.vocabulary import LABELS, write_concepts
 
 STANDARD_LIBRARY = "python"
-# import name → distribution; what the library and its extras bring along
+# import name → distribution; dependencies of the library and its extras
 PACKAGES = {
     "numpy": "numpy",
     "scipy": "scipy",
@@ -54,12 +54,12 @@ PACKAGES = {
 }
 _SKIPPED = {"tests", "test", "testing", "idle_test", "_vendor"}
 _DEPTH = 3  # prefixes of a module's path that are labels
-_TEST_SHARE = 5  # one module in five is test
+_TEST_SHARE = 5  # one module in five goes to test
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What was built; `sha256` is over the bytes of train.jsonl, test.jsonl and labels.jsonl, in that order."""
+    """What was built; `sha256` covers the bytes of train.jsonl, test.jsonl and labels.jsonl, in that order."""
 
     sha256: str
     versions: dict[str, str]
@@ -74,8 +74,8 @@ def build_pydocs(
 ) -> Summary:
     """Write the corpus into the new folder `out`, with its sha256 and the package versions in about.json.
 
-    `packages` are import names, and "python" for the standard library; without it all of `PACKAGES` that are installed.
-    `progress` is called with the files parsed and their total.
+    `packages` are import names, or "python" for the standard library; by default all of `PACKAGES` that are installed.
+    `progress` is called with the number of parsed files and their total.
     """
     versions = _find_packages(packages)
     folder = new_folder(out)
@@ -101,13 +101,13 @@ class Docstring(NamedTuple):
     """A docstring that becomes a document."""
 
     module: str
-    name: str  # with the classes around it
+    name: str  # with its enclosing classes
     text: str
     labels: set[str]
 
 
 def _find_packages(packages: Iterable[str] | None) -> dict[str, str]:
-    """Return import name → version, in order."""
+    """Return import name → version, in a fixed order."""
     known = {STANDARD_LIBRARY: STANDARD_LIBRARY, **PACKAGES}
     versions = {}
     for package in known if packages is None else packages:
@@ -123,7 +123,7 @@ def _find_packages(packages: Iterable[str] | None) -> dict[str, str]:
 
 
 def _sources(package: str) -> Iterator[Source]:
-    """Walk the files of a package in a fixed order, leaving out its tests."""
+    """Yield the files of a package in a fixed order, without its tests."""
     if package == STANDARD_LIBRARY:
         roots, prefix = [sysconfig.get_path("stdlib")], []
     else:
@@ -142,7 +142,7 @@ def _sources(package: str) -> Iterator[Source]:
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Syntax trees hold no circles; looking for some takes a third of the time."""
+    """Disable garbage collection, which takes a third of the time; syntax trees have no reference cycles."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -154,14 +154,14 @@ def _no_garbage_collection() -> Iterator[None]:
 
 def _docstrings(source: Source) -> Iterator[Docstring]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # odd escapes in other people's strings
+        warnings.simplefilter("ignore")  # invalid escapes in strings of the parsed packages
         try:
             code = source.path.read_bytes()
             if b'"""' not in code and b"'''" not in code:
-                return  # parsing is what takes long
+                return  # checked first, because parsing is slow
             tree = ast.parse(code)
         except (OSError, SyntaxError, ValueError, RecursionError):
-            return  # a template or another Python's source
+            return  # a template, or source of another Python version
     module = source.module.split(".")
     prefixes = {".".join(module[:depth]) for depth in range(1, min(_DEPTH, len(module)) + 1)}
     for node, name in [(tree, ""), *_definitions(tree.body, "")]:
@@ -176,7 +176,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def _definitions(body: Iterable[ast.AST], outer: str) -> Iterator[tuple[Definition, str]]:
-    """Give classes, functions and methods with their names; functions inside functions have none to be known by."""
+    """Yield classes, functions and methods with their names; skip functions inside functions."""
     for node in body:
         if isinstance(node, Definition):
             yield node, outer + node.name
@@ -187,7 +187,7 @@ def _definitions(body: Iterable[ast.AST], outer: str) -> Iterator[tuple[Definiti
 
 
 def _parameters(node: ast.AST) -> list[str]:
-    """Return the names of a function's parameters; a class has those of its constructor."""
+    """Return the names of a function's parameters; for a class, those of its constructor."""
     if isinstance(node, ast.ClassDef):
         inits = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"]
         return _parameters(inits[0]) if inits else []
@@ -212,7 +212,7 @@ _SECTION = re.compile(
 
 
 def _prose(docstring: str) -> str:
-    """Return what stands before the first section, on one line."""
+    """Return the text before the first section, on one line."""
     section = _SECTION.search(docstring)
     return " ".join((docstring[: section.start()] if section else docstring).split())
 
@@ -227,7 +227,7 @@ def _write(folder: Path, docstrings: list[Docstring], versions: dict[str, str]) 
     documents: dict[str, list[dict[str, object]]] = {"train": [], "test": []}
     for docstring in docstrings:
         id = f"{docstring.module}.{docstring.name}".rstrip(".")
-        times[id] = times.get(id, 0) + 1  # a name may be defined twice, under `if` and `else`
+        times[id] = times.get(id, 0) + 1  # a name may be defined twice, in `if` and `else`
         unique = id if times[id] == 1 else f"{id}#{times[id]}"
         fields: dict[str, object] = {
             "id": unique,

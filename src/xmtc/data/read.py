@@ -1,6 +1,7 @@
-"""Read data: a file or a folder in any known layout, or a data set of the hub → Corpus.
+"""Read a Corpus from a file or folder in any known layout, or from a data set of the hub.
 
-Layouts, the hub and vocabularies are imported when data is read, so that training on a corpus in memory loads none.
+Layouts, the hub and vocabularies are imported when data is read, so that training on a corpus in memory does not load
+them.
 """
 
 from __future__ import annotations
@@ -32,17 +33,17 @@ def read_corpus(
 ) -> Corpus:
     """Read one split of a data set.
 
-    - `path`: a folder, a file, or "hf:owner/name", a data set of the Hugging Face hub; docs/DATA.md has the layouts.
+    - `path`: a folder, a file, or "hf:owner/name", a data set of the Hugging Face hub; docs/DATA.md describes the
+      layouts.
     - `split`: "train", "dev" or "test"; ignored for a file.
-    - `labels`: a labels file or SKOS vocabulary with names and parents of labels, instead of the folder's own.
-    - `language`: which names of a SKOS vocabulary to use, such as "de".
-    - `group`: a field of JSON lines or a column of tables, such as "source". Documents of one value are never on both
-      sides when a part of the corpus is held out.
-    - `mapping`: the columns of a table, and how its file is written, such as `{"text": ["title", "description"],
-      "labels": "categories", "id": "sku", "label_separator": "|", "delimiter": ";", "encoding": "cp1252", "table":
-      "Sheet1"}`.
+    - `labels`: a labels file or SKOS vocabulary with names and parents of labels, used instead of the folder's own.
+    - `language`: language of the names from a SKOS vocabulary, such as "de".
+    - `group`: a field of JSON lines or a column of tables, such as "source". If a part of the corpus is held out,
+      documents with the same value stay together.
+    - `mapping`: the columns of a table and its file format, such as `{"text": ["title", "description"], "labels":
+      "categories", "id": "sku", "label_separator": "|", "delimiter": ";", "encoding": "cp1252", "table": "Sheet1"}`.
 
-    Documents without labels, empty texts and duplicate ids are kept, and reported in one `DataWarning`. Raises
+    Documents without labels, empty texts and duplicate ids are kept and reported in one `DataWarning`. Raises
     `DataError` with file, line and reason if the data cannot be used.
 
     >>> import xmtc
@@ -66,7 +67,7 @@ def read_corpus(
         corpus = layout.read(files, known)
     else:
         corpus = layout.read_mapped(files, known, columns)
-    if split == "train":  # what a model will show
+    if split == "train":  # a model shows these names
         _warn_of_names(path, corpus, known)
     if group is None:
         return corpus
@@ -76,7 +77,7 @@ def read_corpus(
 
 
 def _warn_of_names(path: str | Path, corpus: Corpus, known: Described) -> None:
-    """Warn of labels that a vocabulary, or the layout's own files, leave without a name where others have one."""
+    """Warn about labels without a name if a vocabulary, or the layout's own files, name other labels."""
     from xmtc.data.gather import ENOUGH, FEW
 
     ids, names = (column[: corpus.labels.n_labels] for column in (corpus.labels.ids, corpus.labels.names))
@@ -84,7 +85,7 @@ def _warn_of_names(path: str | Path, corpus: Corpus, known: Described) -> None:
     bare -= {concept.id for concept in known.concepts if concept.name == concept.id}
     if (
         len(ids) >= ENOUGH and bare and len(bare) < len(ids) * (1 - FEW)
-    ):  # with fewer names, the vocabulary itself is doubtful
+    ):  # with fewer names, the vocabulary itself is probably wrong
         warnings.warn(
             f"{path}: {len(bare):,} of the {len(ids):,} labels have no name, and are shown by their ids",
             DataWarning,
@@ -105,7 +106,7 @@ def splits(path: str | Path) -> list[str]:
 
 
 def name_languages(path: str | Path) -> list[str]:
-    """Return the languages that a data set's vocabulary has names in; an empty list if names have one language only."""
+    """Return the languages of the names in a data set's vocabulary; an empty list if there is only one language."""
     from xmtc.data.vocabulary import read_vocabulary
 
     vocabulary = _find_known(path, _find(path)[0])
@@ -114,7 +115,7 @@ def name_languages(path: str | Path) -> list[str]:
 
 
 def _find_known(path: str | Path, layout: Layout) -> Path | None:
-    """The file of a data set that describes its labels."""
+    """Return the file of a data set that describes its labels."""
     from xmtc.data.hub import is_hub_name
     from xmtc.data.vocabulary import find_vocabulary
 
@@ -127,7 +128,7 @@ def _find_known(path: str | Path, layout: Layout) -> Path | None:
 
 
 def _read_known(path: str | Path, layout: Layout, labels: str | Path | None, language: str | None) -> Described:
-    """Read what is known of the labels: from the file asked for, or from the folder's own."""
+    """Read the descriptions of the labels, from the requested file or from the folder's own."""
     from xmtc.data.vocabulary import NOTHING, read_vocabulary
 
     vocabulary = Path(labels) if labels is not None else _find_known(path, layout)
@@ -139,7 +140,7 @@ def _read_known(path: str | Path, layout: Layout, labels: str | Path | None, lan
 def _find_mapped(
     path: str | Path, mapping: TableMapping | Mapping[str, Any] | None
 ) -> tuple[Layout, Mapping[str, Files], TableMapping | None]:
-    """Return the layout, the files of each split, and the columns to read; named columns need a table."""
+    """Return the layout, the files of each split, and the columns to read; a mapping requires a table."""
     if not mapping:
         return *_find(path), None
     from xmtc.data.table_mapping import StoredMapping, as_mapping
@@ -181,7 +182,7 @@ def _explain_unknown(path: Path) -> str:
     from xmtc.data.vocabulary import is_skos
 
     if path.is_dir():
-        # of several layouts that the folder may be meant in, the one of which most is there
+        # if several layouts are incomplete, report the one with the most files present
         layouts = (entry.open() for entry in LAYOUTS)
         incomplete = [(layout, lacking) for layout in layouts if (lacking := find_lacking(path, layout.needed))]
         if incomplete:

@@ -1,6 +1,6 @@
-"""Tables of SQLite databases → rows, opened for reading only. Knows no documents.
+"""Read tables of SQLite databases into rows; databases are opened read-only. Independent of documents.
 
-Values without type, as SQLite has them, become strings; NULL is an empty cell.
+Values become strings, and NULL an empty cell; binary values raise an error.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _quoted(name: str) -> str:
 
 @contextmanager
 def _database(path: Path) -> Iterator[sqlite3.Connection]:
-    """Connect for reading; close in any case."""
+    """Connect read-only; always close the connection."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             yield connection

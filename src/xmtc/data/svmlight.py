@@ -1,7 +1,7 @@
-"""Sparse rows as text, `label,label feature:value …` or `column:value …`, → arrays. Knows no corpora.
+"""Parse sparse rows of text, `label,label feature:value …` or `column:value …`, into arrays. Independent of corpora.
 
-Indices count from zero, always. Chunks of whole lines are parsed by numpy at once; a chunk that is not in the plain
-form (or is wrong) is parsed again line by line, strictly, which finds the line to report.
+Indices always start at zero. numpy parses chunks of whole lines at once. A chunk that is not in the plain form (or is
+invalid) is parsed again by a strict parser, line by line, which finds the line to report.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from xmtc.data.files import Lines
 
 
 class SparseRows(NamedTuple):
-    """Some rows: ragged labels (none where rows hold pairs only) and sparse values."""
+    """Some rows: ragged labels (empty if rows have pairs only) and sparse values."""
 
     labels: NDArray[np.int32]
     n_labels: NDArray[np.int64]  # (rows,)
@@ -32,14 +32,14 @@ class SparseRows(NamedTuple):
         return len(self.n_pairs)
 
     def matrix(self, width: int) -> sp.csr_matrix:
-        """Return the values as (rows × width); a column given twice in a row is summed."""
+        """Return the values as a (rows × width) matrix; repeated columns in a row are summed."""
         X = sp.csr_matrix((self.values, self.columns, offsets(self.n_pairs)), shape=(self.n_rows, width))
         X.sum_duplicates()
         return X
 
 
 def read_header(lines: Lines, *fields: str, optional: str | None = None) -> list[int]:
-    """Read a first line of whole numbers, one for each of `fields`; one more for `optional` may follow."""
+    """Read a first line of whole numbers, one for each of `fields`, and possibly one more for `optional`."""
     words = lines.first().split()
     sizes = [len(fields)] if optional is None else [len(fields), len(fields) + 1]
     if len(words) not in sizes or not all(_is_index(word.encode()) and int(word) < 2**31 for word in words):
@@ -50,10 +50,10 @@ def read_header(lines: Lines, *fields: str, optional: str | None = None) -> list
 
 
 def iter_rows(lines: Lines, n: int, width: int, n_labels: int | None = None) -> Iterator[SparseRows]:
-    """Parse the rest of a file, chunk by chunk; raise unless it has `n` rows, blank lines at its end aside.
+    """Parse the rest of a file, chunk by chunk; raise unless it has `n` rows, not counting blank lines at its end.
 
-    With `n_labels`, rows begin with labels below it, separated by commas (an unlabelled row begins with a space);
-    without it rows hold `column:value` pairs only. Columns are below `width`; values are finite.
+    With `n_labels`, rows begin with labels below this number, separated by commas (an unlabelled row begins with a
+    space); without it, rows have `column:value` pairs only. Columns are below `width`; values are finite.
     """
     left = n
     for chunk in lines.chunks():
@@ -74,7 +74,7 @@ def iter_rows(lines: Lines, n: int, width: int, n_labels: int | None = None) -> 
 def read_rows(lines: Lines, n: int, width: int, n_labels: int | None = None) -> SparseRows:
     """Parse the rest of a file at once, as `iter_rows` does."""
     types = (np.int32, np.int64, np.int32, np.float32, np.int64)
-    grown = [bytearray() for _ in types]  # they grow in place, so that a file never needs its memory twice
+    grown = [bytearray() for _ in types]  # grown in place, so that the data is never in memory twice
     for rows in iter_rows(lines, n, width, n_labels):
         arrays: tuple[NDArray, ...] = rows
         for buffer, values in zip(grown, arrays, strict=True):
@@ -83,18 +83,18 @@ def read_rows(lines: Lines, n: int, width: int, n_labels: int | None = None) -> 
 
 
 def offsets(counts: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return where each of the ragged rows begins, and the end of the last."""
+    """Return the start of each ragged row, and the end of the last."""
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 
 
-# What a byte separates: "word" is a byte of a number; "odd", such as a tab, is left to the strict parser.
+# Kind of each byte: "word" is part of a number; "odd", such as a tab, is left to the strict parser.
 _WORD, _LINE, _SPACE, _COMMA, _COLON, _ODD = range(6)
 _KIND = np.full(256, _WORD, dtype=np.uint8)
 _KIND[: ord(" ")] = _ODD
 _KIND[list(b"\n ,:")] = _LINE, _SPACE, _COMMA, _COLON
 _BLANK = bytes.maketrans(b"\n,:", b"   ")
 
-# (word between?, separator before, separator after) → may it be so
+# (word between?, separator before, separator after) → whether it is allowed
 _PAIRS_ONLY = np.zeros((2, 6, 6), dtype=bool)
 for _before, _after in [(_LINE, _COLON), (_SPACE, _COLON), (_COLON, _SPACE), (_COLON, _LINE)]:
     _PAIRS_ONLY[1, _before, _after] = True
@@ -107,7 +107,7 @@ for _before in (_LINE, _COMMA):
 
 
 def _parse_chunk(chunk: bytes, width: int, n_labels: int | None) -> SparseRows | None:
-    """Parse lines in the plain form, one separator between two numbers; None if there is any doubt."""
+    """Parse lines in the plain form, with one separator between two numbers; return None in case of doubt."""
     chunk = chunk.replace(b"\r\n", b"\n")
     while b" \n" in chunk:
         chunk = chunk.replace(b" \n", b"\n")
@@ -142,7 +142,7 @@ def _parse_chunk(chunk: bytes, width: int, n_labels: int | None) -> SparseRows |
 
 def _parse_numbers(text: bytes) -> NDArray[np.float64] | None:
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # numpy's word for text it cannot read to its end
+        warnings.simplefilter("error")  # numpy warns about text that it cannot parse completely
         try:
             return np.fromstring(text, sep=" ") if text.strip() else np.empty(0)
         except (DeprecationWarning, ValueError):
@@ -154,7 +154,7 @@ def _are_indices(numbers: NDArray[np.float64], below: int) -> bool:
 
 
 def _parse_lines(lines: Lines, chunk: bytes, width: int, n_labels: int | None) -> SparseRows:
-    """Parse line by line, in any spacing; raise at the first line that is wrong."""
+    """Parse line by line, with any spacing; raise at the first invalid line."""
     labels: list[int] = []
     columns: list[int] = []
     values: list[float] = []

@@ -1,9 +1,9 @@
-"""Built-in data for scale tests: seeded documents of any size → native layout, streamed. Never for claims of accuracy.
+"""Generate data for scale tests: a seeded corpus of any size, streamed to the native layout. Not for accuracy claims.
 
-Labels follow Zipf's law (the label of rank r has weight 1/r) and lie in a tree of groups of sixteen; half of a
-document's labels come from the group of its first. Each label has three words of its own and each of the lowest groups
-three more: a document holds, for each of its labels, two of the label's words and one of its group's, among twelve
-common words. So a linear model can learn every label. One document in ten is test; the first train documents also carry
+Labels follow Zipf's law (the label of rank r has weight 1/r) and form a tree of groups of sixteen; half of a document's
+labels come from the group of its first label. Each label has three words of its own, and so has each of the lowest
+groups. For each of its labels, a document contains two of the label's words and one of its group's, mixed with twelve
+common words, so a linear model can learn every label. One document in ten is test. The first train documents also get
 one label each, in turn, so that every label has a train document if there are enough of them.
 """
 
@@ -24,10 +24,10 @@ from xmtc.data.vocabulary import LABELS, write_concepts
 
 MOST_DOCUMENTS, MOST_LABELS = 10_000_000, 1_000_000
 _FANOUT = 16  # children of a group
-_OWN_WORDS = 3  # of each label and each lowest group
+_OWN_WORDS = 3  # words of each label and each lowest group
 _COMMON_WORDS = 5_000
-_COMMON_DRAWN = 12  # in each document
-_MOST_DRAWN = 6  # labels of a document, before doubles are dropped
+_COMMON_DRAWN = 12  # common words in each document
+_MOST_DRAWN = 6  # labels of a document, before duplicates are dropped
 _BLOCK = 20_000  # documents made at once
 _TEST_SHARE = 10
 
@@ -41,14 +41,15 @@ def build_synthetic(
 ) -> None:
     """Write `documents` documents over `labels` labels into the new folder `out`.
 
-    The same numbers and seed give the same bytes. `progress` is called with the documents written and their total.
+    The same numbers and seed give the same bytes. `progress` is called with the number of written documents and their
+    total.
     """
     if not 10 <= documents <= MOST_DOCUMENTS or not 2 <= labels <= MOST_LABELS:
         raise DataError(
             f"synthetic data has 10 … {MOST_DOCUMENTS:,} documents and 2 … {MOST_LABELS:,} labels; "
             f"got {documents:,} and {labels:,}"
         )
-    with fill_folder(new_folder(out)) as folder:  # a full disk leaves an empty one, and the command can be repeated
+    with fill_folder(new_folder(out)) as folder:  # on a full disk it stays empty, and the command can be repeated
         write_concepts(folder / LABELS, _concepts(labels))
         shared = _prepare(labels, seed)
         with open_whole(folder / "train.jsonl") as train, open_whole(folder / "test.jsonl") as test:
@@ -62,10 +63,10 @@ def build_synthetic(
 class Shared:
     """What all blocks of documents share."""
 
-    words: NDArray[np.object_]  # of label 0, label 1, …, group 0, group 1, …, then common ones
-    weights: NDArray[np.float64]  # cumulated over labels; label l is drawn for uniforms in [weights[l], weights[l + 1])
-    common: NDArray[np.float64]  # likewise over common words
-    turns: NDArray[np.int64]  # the label that the i-th train document carries in any case
+    words: NDArray[np.object_]  # of label 0, label 1, …, group 0, group 1, …, then common words
+    weights: NDArray[np.float64]  # cumulative; label l is drawn for uniforms in [weights[l], weights[l + 1])
+    common: NDArray[np.float64]  # the same over common words
+    turns: NDArray[np.int64]  # the label that the i-th train document always has
 
     @property
     def n_labels(self) -> int:
@@ -87,7 +88,7 @@ def _prepare(n_labels: int, seed: int) -> Shared:
 
 
 def _lines(shared: Shared, start: int, stop: int, seed: int) -> Iterator[bytes]:
-    """Make the documents start … stop as JSON lines."""
+    """Generate the documents start … stop as JSON lines."""
     rng = np.random.default_rng([seed, start])
     n = stop - start
     document, label = _draw_labels(shared, rng, start, n)
@@ -112,13 +113,13 @@ def _lines(shared: Shared, start: int, stop: int, seed: int) -> Iterator[bytes]:
 def _draw_labels(
     shared: Shared, rng: np.random.Generator, start: int, n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return (document, label) pairs, sorted and without doubles; documents count from 0 in the block."""
+    """Return (document, label) pairs, sorted and without duplicates; documents are numbered from 0 in the block."""
     anchor = _draw(shared.weights, rng.random(n))
     first = anchor // _FANOUT * _FANOUT
     low, high = shared.weights[first], shared.weights[np.minimum(first + _FANOUT, shared.n_labels)]
     drawn = rng.random((n, _MOST_DRAWN - 1))
     near = rng.random(drawn.shape) < 0.5
-    # a uniform squeezed into a group's stretch draws by weight within the group: the law of the whole stays Zipf's
+    # a uniform scaled to a group's interval draws by weight within the group, so the whole still follows Zipf's law
     others = _draw(shared.weights, np.where(near, low[:, None] + drawn * (high - low)[:, None], drawn))
     pairs = [np.stack([np.arange(n), anchor], axis=1)]
     wanted = rng.integers(_MOST_DRAWN, size=n)
@@ -141,7 +142,7 @@ def _cumulate(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _concepts(n_labels: int) -> Iterator[Concept]:
-    """Labels, then the groups above them, level by level, until at most one group's worth is left."""
+    """Yield labels, then the groups above them, level by level, until at most one group is left."""
     level, width = 0, n_labels
     while True:
         more = width > _FANOUT
@@ -158,7 +159,7 @@ def _id(level: int, number: int) -> str:
 
 
 def _spell(numbers: NDArray[np.integer]) -> NDArray[np.object_]:
-    """Spell each number as a word of its own, of three or more syllables."""
+    """Return a unique word of three or more syllables for each number."""
     syllables = np.array([c + v for c in "bdfghjklmnprstvz" for v in "aeiou"], dtype=object)
     words: NDArray[np.object_] = (
         syllables[numbers % 80] + syllables[numbers // 80 % 80] + syllables[numbers // 6400 % 80]

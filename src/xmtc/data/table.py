@@ -1,4 +1,4 @@
-"""One table as its file holds it: the names of its columns, and a way to read some of them. Knows no documents."""
+"""One table as stored in its file: column names, and a function that reads some columns. Independent of documents."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from xmtc.data.fields import Mistake
 
 
 class Row(NamedTuple):
-    """The values of the columns that were asked for, and the place of the row for errors."""
+    """The values of the requested columns, and the place of the row for errors."""
 
     values: Sequence[object]
     mistake: Mistake
 
 
 class Table(NamedTuple):
-    """A table that was opened; `read` streams the values of some columns, and may be called again."""
+    """An open table; `read` streams the values of some columns and may be called several times."""
 
     names: list[str]
     mistake: Mistake  # errors about the header
     read: Callable[[Sequence[str]], Iterator[Row]]
-    guessed: Mapping[str, str] = {}  # option → what was guessed in its place
+    guessed: Mapping[str, str] = {}  # option → the guessed value
 
 
 def refuse(where: str, row: int | None, reason: str) -> DataError:
-    """Return an error that gives the table, the row if there is one, and the reason."""
+    """Return an error with the table, the row if given, and the reason."""
     return DataError(f"{where}{'' if row is None else f', row {row}'}: {reason}")

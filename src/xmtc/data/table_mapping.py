@@ -1,4 +1,4 @@
-"""Which columns of a table hold text, labels and id, and how the file is written. Opens no file of documents.
+"""Which columns of a table contain text, labels and id, and the file format. Opens no data files.
 
 A model folder may store the mapping it was trained with, so that files of the same kind need no options later.
 """
@@ -19,11 +19,11 @@ from xmtc.core.errors import ModelError, nearest
 from xmtc.core.storage import MANIFEST, add_file
 from xmtc.data.fields import Mistake, as_text
 
-FILE = "table.json"  # of a model folder
+FILE = "table.json"  # in a model folder
 _TEXT, _LABELS, _ID = "text", "labels", "id"  # the default columns
-_LONGEST_NAME = 60  # characters; what is longer is text, not the name of a column
+_LONGEST_NAME = 60  # characters; a longer cell is text, not a column name
 
-# words that columns are called by, in the order in which an error proposes them
+# common column names, in the order in which an error proposes them
 _USUAL = {
     _TEXT: (
         ("title", "name", "headline", "subject", "question"),
@@ -49,11 +49,11 @@ _USUAL = {
 
 
 class TableMapping(Settings):
-    """Name the columns of a table, and say how its file is written.
+    """The columns of a table and its file format.
 
-    text: one column or several, joined by line breaks in this order. id: the column `id`, if there is one, by default.
-    label_separator, delimiter and encoding: guessed from the file by default. table: the sheet of a workbook, or the
-    table of a database; the only one by default.
+    text: one or more columns, joined by line breaks in this order. id: by default the column `id`, if there is one.
+    label_separator, delimiter and encoding: guessed from the file by default. table: the sheet of a workbook or the
+    table of a database; by default the only one.
     """
 
     text: tuple[str, ...] = (_TEXT,)
@@ -96,14 +96,14 @@ class TableMapping(Settings):
 
 
 class StoredMapping(TableMapping):
-    """The mapping of a model folder: where a file lacks its columns, the default columns are used."""
+    """The mapping of a model folder; if a file lacks its columns, the default columns are used."""
 
 
 DEFAULT = TableMapping()
 
 
 class Columns(NamedTuple):
-    """The columns to read; `labels` and `id` are None where they are not read."""
+    """The columns to read; `labels` and `id` are None if they are not read."""
 
     text: tuple[str, ...]
     labels: str | None
@@ -111,7 +111,7 @@ class Columns(NamedTuple):
 
 
 def as_mapping(mapping: TableMapping | Mapping[str, Any] | None) -> TableMapping:
-    """Return a mapping given as settings, as a dictionary or not at all; a mistake in it becomes one line."""
+    """Return a mapping from settings, a dictionary or None; an invalid one raises a one-line error."""
     return mapping if isinstance(mapping, TableMapping) else build(TableMapping, mapping or {})
 
 
@@ -125,13 +125,13 @@ def find_columns(
 ) -> Columns:
     """Find the columns of a table, or the keys of an object; raise if one is missing, and propose others.
 
-    rows: the first rows of the table, by which an error proposes columns.
+    rows: the first rows of the table; the error uses them to propose columns.
     """
     stored, exact = isinstance(mapping, StoredMapping), noun == "key"
     text = [_find(name, names, exact) for name in mapping.text]
     labels = _find(mapping.labels, names, exact) if labelled else None
     id = _find(mapping.id or _ID, names, exact)
-    if noun == "key" and any(text):  # of several keys, an object may lack some
+    if noun == "key" and any(text):  # an object may lack some of several text keys
         text = [found or name for name, found in zip(mapping.text, text, strict=True)]
     if stored and None in text:
         text = [_find(_TEXT, names, exact)]
@@ -149,7 +149,7 @@ def find_columns(
 
 
 def _find(name: str, names: Collection[str], exact: bool) -> str | None:
-    """The column of this name; or, unless it must be exact, the only one that differs in case, spaces and the like."""
+    """Return the column with this name, or, unless `exact`, the only one that differs just in case, spaces etc."""
     if name in names:
         return name
     same = [] if exact else [other for other in names if _folded(other) == _folded(name)]
@@ -177,14 +177,14 @@ def _explain(role: str, name: str, names: list[str], noun: str, rows: Iterable[S
 
 
 def _is_data(names: list[str]) -> bool:
-    """Whether a first row is no header: numbers, empty or repeated cells but one, or cells too long for a name."""
+    """Return whether a first row is data, not a header: it has a number, or a cell too long for a column name."""
     odd = [name for name in names if re.fullmatch(r"[\d.,\s]+", name) or len(name) > _LONGEST_NAME]
     sentences = [name for name in names if len(name.split()) > 4]
     return bool(odd or sentences)
 
 
 def _propose(role: str, names: list[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """The columns that look right: by their names, else the one with the longest cells for the text."""
+    """Return likely columns: by name, or else, for the text, the one with the longest cells."""
     folded = {_folded(name): name for name in names}
     proposed: list[str] = []
     for kind in _USUAL[role]:
@@ -200,21 +200,21 @@ def _propose(role: str, names: list[str], rows: Iterable[Sequence[object]]) -> l
 
 
 def join_texts(values: Sequence[object], mistake: Mistake) -> object:
-    """Return the text of a document from the cells that hold it: the only one as it is, several joined by lines."""
+    """Return the text of a document from its cells: a single cell unchanged, several joined by line breaks."""
     if len(values) == 1:
         return values[0]
     return "\n".join(filter(None, (as_text(value, mistake) for value in values)))
 
 
 def store_mapping(folder: str | Path, mapping: TableMapping | None) -> None:
-    """Store a mapping in a model folder, so that `stored_mapping` finds it; None and the default store nothing."""
+    """Store a mapping in a model folder for `stored_mapping`; None and the default mapping are not stored."""
     given = {} if mapping is None else mapping.model_dump(mode="json", exclude_unset=True)
     if given and (mapping is None or stored_mapping(folder) != StoredMapping(**given)):
         add_file(folder, FILE, json.dumps(given, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n")
 
 
 def stored_mapping(folder: str | Path) -> StoredMapping | None:
-    """Return the mapping that a model folder stores; None if it stores none, or is no model folder."""
+    """Return the mapping stored in a model folder; None if there is none, or if it is not a model folder."""
     path = Path(folder) / FILE
     if not path.is_file() or not (path.parent / MANIFEST).is_file():
         return None

@@ -1,13 +1,13 @@
-"""Tables (CSV, TSV, Parquet, Excel, SQLite) and JSON lines with mapped keys ↔ documents. Knows no corpora.
+"""Read and write documents in tables (CSV, TSV, Parquet, Excel, SQLite) and JSON lines. Independent of corpora.
 
-A `TableMapping` names the columns; without one they are `text` and `labels`, and `id` if there is one. Other columns
+A `TableMapping` names the columns; the default columns are `text` and `labels`, and `id` if there is one. Other columns
 are ignored.
 
-Labels in a cell: a cell that begins with `[` is a JSON list of strings. Any other cell holds labels separated by one
-character, the same in the whole file: the first of `|`, `;` and `,` that occurs in any such cell. So labels may hold
-spaces, and, where `|` or `;` separates them, commas. If the mapping names a separator, every cell is split at it.
-Spaces around a label are dropped; an empty cell has no labels. Parquet may also hold real lists of strings or whole
-numbers, which are taken as they are. What was guessed is reported in one `Notice`.
+Labels in a cell: a cell that begins with `[` is a JSON list of strings. Any other cell contains labels separated by one
+character, the same in the whole file: the first of `|`, `;` and `,` that occurs in any such cell. So labels may contain
+spaces, and, if `|` or `;` separates them, commas. If the mapping names a separator, every cell is split at it. Spaces
+around a label are dropped; an empty cell has no labels. Parquet may also contain real lists of strings or whole
+numbers, which are used unchanged. Guesses are reported in one `Notice`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from xmtc.data.table_mapping import DEFAULT, TableMapping, find_columns, join_te
 SEPARATORS = ("|", ";", ",")
 _COLUMNS = ("id", "text", "labels")
 _RECORD_BATCH = 1024  # rows of Parquet in memory
-_SAMPLE = 20  # rows by which an error proposes columns
+_SAMPLE = 20  # rows that an error uses to propose columns
 
 
 def read_table(path: Path, labelled: bool = True, mapping: TableMapping = DEFAULT) -> Iterator[Document]:
@@ -64,13 +64,13 @@ def read_table(path: Path, labelled: bool = True, mapping: TableMapping = DEFAUL
         elif isinstance(labels, int) and not isinstance(labels, bool):
             labels = [labels]
         yield make_document(id, text, labels, mistake)
-    if guessed:  # last, so that a mistake in the file stays the only line
+    if guessed:  # last, so that an error in the file is the only message
         told = f"{path}: {', '.join(guessed.values())}; change that with {', '.join(guessed)}"
         warnings.warn(told, Notice, stacklevel=2)
 
 
 def open_table(path: Path, mapping: TableMapping = DEFAULT) -> Table | None:
-    """Open a file as a table, by its ending; return None for other files."""
+    """Open a file as a table, by its extension; return None for other files."""
     opener = _OPEN.get(suffix(path))
     if opener is None:
         return None
@@ -80,7 +80,7 @@ def open_table(path: Path, mapping: TableMapping = DEFAULT) -> Table | None:
 
 
 def _read_once(table: Table, twice: set[str], columns: Sequence[str]) -> Iterator[Row]:
-    """Read columns of a table in which several have one name; raise if one of those is asked for."""
+    """Read columns of a table with duplicate column names; raise if one of these is requested."""
     for name in columns:
         if name in twice:
             raise table.mistake(f"{table.names.count(name)} columns are called {name!r}; rename all but one")
@@ -88,7 +88,7 @@ def _read_once(table: Table, twice: set[str], columns: Sequence[str]) -> Iterato
 
 
 def _sample(table: Table) -> Iterator[Sequence[object]]:
-    """Read the first rows when they are asked for: only an error does."""
+    """Read the first rows on demand, for an error message."""
     for row in islice(table.read(table.names), _SAMPLE):
         yield row.values
 

@@ -1,4 +1,4 @@
-"""What writers of layouts share: Corpus → documents and lines, labels checked and numbered."""
+"""Helpers for writing layouts: turn a Corpus into documents and lines; check and number labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def write_splits(
     ending: str,
     write: Callable[[Path, Iterable[Document]], None],
 ) -> None:
-    """Write each split with `write` to a file `train<ending>` …, and one labels file of what is known of all labels."""
+    """Write each split with `write` to a file `train<ending>` …, and one labels file that describes all labels."""
     concepts: dict[str, Concept] = {}
     for split, corpus in corpora:
         concepts.update(_described(corpus))
@@ -32,14 +32,14 @@ def write_splits(
 
 
 def _described(corpus: Corpus) -> Iterator[tuple[str, Concept]]:
-    """Give the labels and concepts of which more is known than their id."""
+    """Yield the labels and concepts that have more than an id."""
     for concept in corpus.labels.concepts():
         if concept != Concept(concept.id, name=concept.id):
             yield concept.id, concept
 
 
 def documents_of(corpus: Corpus) -> Iterator[Document]:
-    """Iterate over the documents of a corpus; texts are empty where there are features only."""
+    """Iterate over the documents of a corpus; texts are empty if it has only features."""
     for id, text, start, stop in zip(
         corpus.ids,
         corpus.texts or repeat("", len(corpus)),
@@ -56,7 +56,7 @@ def text_lines(corpus: Corpus) -> Iterator[str]:
 
 
 class Numbered(NamedTuple):
-    """A label of a data set, for layouts that call labels by numbers."""
+    """A label of a data set, for layouts with numbered labels."""
 
     number: int
     id: str
@@ -65,7 +65,7 @@ class Numbered(NamedTuple):
 
 
 def number_labels(corpora: Iterable[Corpus]) -> dict[str, Numbered]:
-    """Number the labels that occur, those of the first split first, in their order."""
+    """Number the labels that occur, in their order, starting with those of the first split."""
     numbered: dict[str, Numbered] = {}
     for position, corpus in enumerate(corpora):
         labels = corpus.labels
@@ -76,7 +76,7 @@ def number_labels(corpora: Iterable[Corpus]) -> dict[str, Numbered]:
 
 
 def check_labels(corpora: Mapping[str, Corpus], layout: str, pattern: str, why: str) -> None:
-    """Raise if a label does not match the pattern, because the layout could not tell it apart when read again."""
+    """Raise if a label does not match the pattern, because the layout could not be read back correctly."""
     fits = re.compile(pattern).fullmatch
     for corpus in corpora.values():
         for label in corpus.labels.ids[: corpus.labels.n_labels]:

@@ -1,4 +1,4 @@
-"""The engine of the calling process: one task after another, each on all threads."""
+"""The local engine: runs tasks one after another in the calling process, each on all threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Held(Generic[Value]):
-    """A shared value that is sent with every task: on one machine a copy is cheap."""
+    """A shared value that is sent with every task, because a copy is cheap on one machine."""
 
     value: Value
 
@@ -33,13 +33,13 @@ class LocalEngine:
     def run(
         self, function: Callable[[Task], Result], tasks: Iterable[Task], *, memory: int = 0, queue: bool = True
     ) -> Iterator[tuple[int, Result]]:
-        """Yield each task's place and result, in order."""
+        """Yield each task's index and result, in order."""
         for place, task in enumerate(tasks):
             yield place, function(task)
 
     def share(self, value: Value) -> Held[Value]:
-        """Return a handle of a value."""
+        """Return a handle to a value."""
         return Held(value)
 
     def check(self, folder: Path | None, memory: int = 0) -> None:
-        """Accept any folder: the process itself has made it."""
+        """Accept any folder, because this process created it."""

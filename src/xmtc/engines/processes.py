@@ -1,4 +1,4 @@
-"""The engine of this machine: one process per core, each with one thread."""
+"""The process engine: runs tasks in one process per core of this machine, each with one thread."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 Value = TypeVar("Value")
 
-_STARTS = 3  # pools started for one list of tasks: a worker that dies, killed for its memory say, ends its pool
+_STARTS = 3  # pools started for one list of tasks: a worker that dies (out of memory, for example) ends its pool
 
 
 class ProcessEngine:
-    """Runs tasks in processes of this machine, which start with the first task."""
+    """Runs tasks in processes on this machine, which start with the first task."""
 
     name = "processes"
 
@@ -38,7 +38,7 @@ class ProcessEngine:
 
     @property
     def outline(self) -> str:
-        """How many processes there are."""
+        """Return the number of processes as text."""
         return f"{self.n_workers} process{'es' if self.n_workers > 1 else ''}"
 
     def __enter__(self) -> ProcessEngine:
@@ -50,7 +50,7 @@ class ProcessEngine:
     def run(
         self, function: Callable[[Task], Result], tasks: Iterable[Task], *, memory: int = 0, queue: bool = True
     ) -> Iterator[tuple[int, Result]]:
-        """Yield each task's place and result as it ends; tasks of a process that died are run again."""
+        """Yield each task's index and result as it ends; rerun tasks of a process that died."""
         n_fit = max(1, memory_limit() // memory) if memory else self.n_workers
         at_once = min(n_fit, self.n_workers) * (2 if queue and not memory else 1)
         source = enumerate(tasks)
@@ -69,11 +69,11 @@ class ProcessEngine:
         )
 
     def share(self, value: Value) -> Held[Value]:
-        """Return a handle of a value; it is pickled for every task, one after another."""
+        """Return a handle to a value; it is pickled for every task, one at a time."""
         return Held(value)
 
     def check(self, folder: Path | None, memory: int = 0) -> None:
-        """Accept any folder: the processes are of this machine."""
+        """Accept any folder, because the processes run on this machine."""
 
     def _run(
         self,
@@ -82,9 +82,9 @@ class ProcessEngine:
         begun: dict[int, Task],
         at_once: int,
     ) -> Iterator[tuple[int, Result]]:
-        """Run tasks, and note in `begun` which of them were handed out."""
+        """Run tasks; record in `begun` which of them were submitted."""
         if self._pool is None:
-            # spawned, not forked: a fork of a process with threads may hang, and torch does not survive it
+            # spawn, not fork: forking a process with threads may hang, and torch does not support it
             self._pool = ProcessPoolExecutor(self.n_workers, get_context("spawn"), _prepare)
         running: dict[Future[Result], int] = {}
         try:
@@ -101,7 +101,7 @@ class ProcessEngine:
                 future.cancel()
 
     def _stop(self) -> None:
-        """End the processes, whatever they are at: what they had begun to write has a temporary name."""
+        """Kill the processes at once; incomplete files have temporary names."""
         pool: Any = self._pool
         self._pool = None
         if pool is not None:
@@ -111,7 +111,7 @@ class ProcessEngine:
 
 
 def _prepare() -> None:
-    """Set up a worker: one thread, deaf to Ctrl-C, which the parent answers, and gone when the parent is."""
+    """Set up a worker: use one thread, ignore Ctrl-C (the parent handles it), and exit when the parent does."""
     use_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

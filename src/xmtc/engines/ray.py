@@ -1,7 +1,7 @@
-"""The engine of a Ray cluster, or of a Ray that is started on this machine for the run.
+"""The Ray engine: runs tasks on a Ray cluster, or on a Ray that it starts on this machine.
 
-Tasks take one core each and are spread over the nodes. If a node dies, Ray runs its tasks again elsewhere. Results are
-small and go to the driver; all else is in files of a folder that every node sees.
+Each task takes one core; tasks are spread over the nodes. If a node dies, Ray reruns its tasks on another node. Results
+are small and go to the driver; everything else is in files of a folder that every node can access.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 Value = TypeVar("Value")
 
-_TRIES = 10  # times that a task is run again because its node or process died
-_PATIENCE = 10  # seconds in which the head of a cluster must answer
-_STORE = 200_000_000  # bytes of Ray's object store where it is started here: results are small
+_TRIES = 10  # maximum reruns of a task whose node or process died
+_PATIENCE = 10  # seconds to wait for an answer from the head of a cluster
+_STORE = 200_000_000  # bytes of Ray's object store if started here: results are small
 
 
 def import_ray() -> Any:
-    """Return the package `ray`, which `check_engine` has found."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # what a later version does; else it warns
+    """Import the package `ray`; `check_engine` must have found it."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # send no usage statistics
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # default of later versions; avoids a warning
     import ray
 
     return ray
 
 
 class RayEngine:
-    """Runs tasks on the nodes of a Ray cluster. A Ray that the program itself has started is used, and left running."""
+    """Runs tasks on the nodes of a Ray cluster. Uses a Ray that the program has started, and leaves it running."""
 
     name = "ray"
 
@@ -76,19 +76,19 @@ class RayEngine:
 
     @property
     def n_workers(self) -> int:
-        """Cores of the cluster."""
+        """Return the number of cores in the cluster."""
         return max(1, int(sum(node["Resources"].get("CPU", 0) for node in self._nodes())))
 
     @property
     def outline(self) -> str:
-        """Nodes and cores of the cluster."""
+        """Return the numbers of nodes and cores in the cluster as text."""
         n_nodes, n_cores = len(self._nodes()), self.n_workers
         return f"Ray, {n_nodes} node{'s' if n_nodes > 1 else ''}, {n_cores} core{'s' if n_cores > 1 else ''}"
 
     def run(
         self, function: Callable[[Task], Result], tasks: Iterable[Task], *, memory: int = 0, queue: bool = True
     ) -> Iterator[tuple[int, Result]]:
-        """Yield each task's place and result as it ends; tasks of a node that died are run again."""
+        """Yield each task's index and result as it ends; rerun tasks of a node that died."""
         wanted: dict[str, Any] = {"num_cpus": 1, "max_retries": _TRIES, "scheduling_strategy": "SPREAD"}
         if memory:
             self._check_room(memory)
@@ -98,7 +98,7 @@ class RayEngine:
         running: dict[Any, int] = {}
         try:
             while True:
-                at_once = (2 if queue else 1) * self.n_workers  # twice: no core waits for the next task
+                at_once = (2 if queue else 1) * self.n_workers  # twice, so that no core waits for its next task
                 for place, task in islice(waiting, max(0, at_once - len(running))):
                     running[remote.remote(function, task)] = place
                 if not running:
@@ -113,18 +113,18 @@ class RayEngine:
     def run_group(
         self, function: Callable[[Task, Progress], None], task: Task, n_processes: int | None, progress: Progress
     ) -> None:
-        """Run function(task, progress) in several processes at once; all are started again if one dies."""
+        """Run function(task, progress) in several processes at once; restart all if one dies."""
         from xmtc.engines.ray_group import RayGroup
 
         RayGroup(self._ray, self._nodes, n_processes, progress).run(function, task)
 
     def share(self, value: Value) -> _Stored[Value]:
-        """Store a value once in the cluster, and return a handle of it."""
+        """Store a value once in the cluster, and return a handle to it."""
         packed = np.frombuffer(pickle.dumps(value, protocol=5), dtype=np.uint8)
         return _Stored(self._ray.put(packed))
 
     def check(self, folder: Path | None, memory: int = 0) -> None:
-        """Raise unless every node has the same xmtc and Python as this process, sees `folder`, and has the memory."""
+        """Raise unless every node has the same xmtc and Python as this process, `folder`, and enough memory."""
         from xmtc import __version__
 
         mark = None if folder is None else folder / f".seen-{os.getpid()}"
@@ -140,7 +140,7 @@ class RayEngine:
                 mark.unlink(missing_ok=True)
 
     def _check_room(self, memory: int) -> None:
-        """Raise unless there is a node that has the memory of a task: Ray would wait for one for ever."""
+        """Raise unless some node has enough memory for a task; otherwise Ray would wait forever."""
         most = max((node["Resources"].get("memory", 0) for node in self._nodes()), default=0)
         if most < memory:
             raise ConfigError(
@@ -174,7 +174,7 @@ class RayEngine:
             )
 
     def _ask(self, node: str, mark: Path | None) -> Any:
-        """What a node says of itself; the function is defined here, so that a node without xmtc can run it."""
+        """Return what a node reports of itself; the function is defined here, so a node without xmtc can run it."""
 
         def say(path: str | None) -> dict[str, Any]:
             import os
@@ -188,14 +188,14 @@ class RayEngine:
 
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        pinned = NodeAffinitySchedulingStrategy(node, soft=True)  # soft: a node may die while it is asked
+        pinned = NodeAffinitySchedulingStrategy(node, soft=True)  # soft: the node may die during the query
         return self._ray.remote(num_cpus=0, scheduling_strategy=pinned)(say).remote(None if mark is None else str(mark))
 
     def _nodes(self) -> list[dict[str, Any]]:
         return [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) > 0]
 
     def _result(self, reference: Any) -> Any:
-        """A task's result; what it raised, without Ray's own wrapping."""
+        """Return a task's result, or raise its error without Ray's wrapper."""
         failures = self._ray.exceptions
         try:
             return self._ray.get(reference)
@@ -214,12 +214,12 @@ class RayEngine:
 
 @dataclass(frozen=True)
 class _Stored(Generic[Value]):
-    """A value in Ray's object store, once per node; Ray sends its reference with a task."""
+    """A value in Ray's object store, stored once per node; tasks carry a reference to it."""
 
     reference: Any
 
     def get(self) -> Value:
-        """Return a copy: what Ray itself unpacks cannot be written to, and kernels would be compiled for it anew."""
+        """Return a copy; the arrays that Ray returns are read-only, and numba would recompile the kernels for them."""
         value: Value = pickle.loads(import_ray().get(self.reference).data)
         return value
 
@@ -233,7 +233,7 @@ def _call(function: Callable[[Task], Result], task: Task) -> Result:
 
 
 def _connect(address: str) -> None:
-    """Raise OSError if nothing answers at HOST:PORT or ray://HOST:PORT: Ray itself would try for ten minutes."""
+    """Raise OSError if nothing answers at HOST:PORT or ray://HOST:PORT: Ray itself would retry for ten minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if colon and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()

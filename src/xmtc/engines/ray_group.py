@@ -1,7 +1,8 @@
-"""Processes that train together on a Ray cluster: started at once, and started again if one of them dies.
+"""Run processes that train together on a Ray cluster; start all at once, and restart all if one dies.
 
-Each is an actor of Ray and gets the variables that torchrun would set; what it runs finds the others by these. Ray
-Train does the same and is not used: it needs pandas and tensorboardX, and checkpoints are the trainer's own.
+Each process is a Ray actor with the environment variables that torchrun would set; training code finds the other
+processes through these. Ray Train does the same, but is not used: it needs pandas and tensorboardX, and our trainer has
+its own checkpoints.
 """
 
 from __future__ import annotations
@@ -19,24 +20,24 @@ from xmtc.core.progress import Progress
 Task = TypeVar("Task")
 Node = dict[str, Any]
 
-_TRIES = 10  # times that all processes are started again
-_EVERY = 0.5  # seconds between two looks at the processes
-_NOTICE = 60  # seconds in which Ray notices that a process or node has died
-_WAIT = 600  # seconds to wait for cores, once a node has died or others use them
+_TRIES = 10  # maximum restarts of all processes
+_EVERY = 0.5  # seconds between two checks of the processes
+_NOTICE = 60  # seconds until Ray notices that a process or node has died
+_WAIT = 600  # seconds to wait for cores after a node has died or while others use them
 
 
 class Shape(NamedTuple):
-    """What the processes of a group take."""
+    """The resources of the processes in a group."""
 
     n_processes: int
     cores: int  # of each
-    gpus: int  # of each: 1, or 0 where there are none
+    gpus: int  # of each: 1, or 0 without GPUs
 
 
 def shape_group(nodes: Sequence[Node], n_processes: int | None) -> Shape | None:
-    """Share out nodes: one process per GPU, or per node without GPUs, and as many cores for each as all can have.
+    """Assign nodes: one process per GPU, or per node without GPUs, each with as many cores as all can have.
 
-    None: there is no room for `n_processes`.
+    Returns None if there is no room for `n_processes`.
     """
     cores = [int(node["Resources"].get("CPU", 0)) for node in nodes]
     gpus = [int(node["Resources"].get("GPU", 0)) for node in nodes]
@@ -50,7 +51,7 @@ def shape_group(nodes: Sequence[Node], n_processes: int | None) -> Shape | None:
 
 
 class RayGroup:
-    """Starts the processes of a group, passes their progress on, and starts them again."""
+    """Starts the processes of a group, forwards their progress, and restarts them."""
 
     def __init__(self, ray: Any, nodes: Callable[[], list[Node]], n_processes: int | None, progress: Progress) -> None:
         self._ray, self._nodes, self._progress = ray, nodes, progress
@@ -64,7 +65,7 @@ class RayGroup:
         self._shape = shape
 
     def run(self, function: Callable[[Task, Progress], None], task: Task) -> None:
-        """Run function(task, progress) in every process, until all of them have ended without a death."""
+        """Run function(task, progress) in every process, until all end without a crash."""
         for _ in range(_TRIES):
             died = self._try(function, task)
             if died is None:
@@ -76,7 +77,7 @@ class RayGroup:
         )
 
     def _try(self, function: Callable[[Task, Progress], None], task: Task) -> str | None:
-        """Run all processes once; return why one died, or None when all have ended."""
+        """Run all processes once; return why one died, or None if all ended."""
         ray, failures, shape = self._ray, self._ray.exceptions, self._shape
         bundle = {"CPU": shape.cores, **({"GPU": shape.gpus} if shape.gpus else {})}
         group = ray.util.placement_group([bundle] * shape.n_processes, strategy="SPREAD")
@@ -109,7 +110,7 @@ class RayGroup:
         except failures.RayTaskError as error:
             if isinstance(error.cause, (XmtcError, OSError)) or is_out_of_memory(error.cause):
                 raise error.cause from None
-            # a process whose neighbour has died fails too, often before that death is known
+            # if one process dies, the others fail too, often before its death is known
             died = self._find_death(waiting)
             if died is None:
                 raise
@@ -131,7 +132,7 @@ class RayGroup:
         return self._ray.remote(**options, scheduling_strategy=pinned)(_Worker).remote()
 
     def _pass_on(self, events: Sequence[tuple[str, tuple[Any, ...]]]) -> None:
-        """Repeat here what rank 0 has told its progress."""
+        """Repeat the progress events of rank 0 here."""
         for name, values in events:
             if name == "log":
                 for tracker in self._progress.trackers:
@@ -146,7 +147,7 @@ class RayGroup:
                 self._progress.say(*values)
 
     def _find_death(self, waiting: Sequence[Any]) -> str | None:
-        """Return why a process died; None if none did."""
+        """Return why a process died, or None if none did."""
         failures, until = self._ray.exceptions, time.monotonic() + _NOTICE
         left = list(waiting)
         while left and time.monotonic() < until:
@@ -161,7 +162,7 @@ class RayGroup:
         return None
 
     def _wait_for_room(self) -> Shape:
-        """Return how the same number of processes fits on the nodes that are left, or on those that come."""
+        """Return how the same number of processes fits on the remaining or new nodes."""
         n, until, told = self._shape.n_processes, time.monotonic() + _WAIT, False
         while (shape := shape_group(self._nodes(), n)) is None:
             if time.monotonic() > until:
@@ -178,15 +179,15 @@ class Place(NamedTuple):
 
     node: str
     address: str
-    port: int  # that was free
+    port: int  # a free port
 
 
 def list_variables(places: Sequence[Place], on_gpus: bool) -> list[dict[str, str]]:
-    """Return for each process what torchrun would set; the first one is where all meet."""
+    """Return the variables that torchrun would set for each process; the first process is the master."""
     met, found = places[0], []
     for rank, place in enumerate(places):
         neighbours = [other for other, one in enumerate(places) if one.node == place.node]
-        # Ray shows a process its own GPU alone, as number 0
+        # Ray shows a process only its own GPU, as number 0
         local = 0 if on_gpus else neighbours.index(rank)
         found.append(
             {
@@ -202,13 +203,13 @@ def list_variables(places: Sequence[Place], on_gpus: bool) -> list[dict[str, str
 
 
 class _Worker:
-    """One process of a group. One thread runs the function, another answers meanwhile."""
+    """One process of a group. One thread runs the function, another answers queries meanwhile."""
 
     def __init__(self) -> None:
         self._heard = _Heard()
 
     def place(self) -> Place:
-        """Return the node and a free port of it."""
+        """Return the node and a free port on it."""
         from xmtc.engines.ray import import_ray
 
         ray = import_ray()
@@ -235,41 +236,41 @@ class _Worker:
         function(task, self._heard)
 
     def take_events(self) -> list[tuple[str, tuple[Any, ...]]]:
-        """Return what the function has told its progress since the last call."""
+        """Return the progress events since the last call."""
         return self._heard.take()
 
 
 class _Heard(Progress):
-    """Keeps what a function tells, until it is asked for; receives figures as a tracker does, too."""
+    """Stores progress events until they are collected; also receives metrics, like a tracker."""
 
     def __init__(self) -> None:
-        self._events: deque[tuple[str, tuple[Any, ...]]] = deque()  # another thread takes them
+        self._events: deque[tuple[str, tuple[Any, ...]]] = deque()  # another thread collects them
 
     def stage(self, name: str) -> None:
-        """Keep the stage's name."""
+        """Store the stage's name."""
         self._events.append(("stage", (name,)))
 
     def step(self, done: int, total: int) -> None:
-        """Keep how far the stage is."""
+        """Store the progress of the stage."""
         self._events.append(("step", (done, total)))
 
     def note(self, text: str) -> None:
-        """Keep a note."""
+        """Store a note."""
         self._events.append(("note", (text,)))
 
     def say(self, fact: str) -> None:
-        """Keep a fact."""
+        """Store a message."""
         self._events.append(("say", (fact,)))
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Receive the figures of a step."""
+        """Store the metrics of a step."""
         self._events.append(("log", (step, dict(values))))
 
     def close(self) -> None:
-        """End as a tracker: nothing is open."""
+        """Do nothing: there is nothing to close."""
 
     def take(self) -> list[tuple[str, tuple[Any, ...]]]:
-        """Return the events so far, and forget them; of steps in a row the last is enough."""
+        """Return and remove the stored events; of consecutive steps keep only the last."""
         taken: list[tuple[str, tuple[Any, ...]]] = []
         while self._events:
             event = self._events.popleft()

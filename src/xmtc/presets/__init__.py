@@ -1,4 +1,4 @@
-"""Presets: from documents and a time limit to one model, without choosing methods or settings. docs/PRESETS.md."""
+"""Presets: documents and a time limit → one model, without choosing methods or settings. See docs/PRESETS.md."""
 
 from xmtc.presets.plan import PRESETS, check_preset
 from xmtc.presets.run import PresetRun, Trainers

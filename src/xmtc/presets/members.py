@@ -1,7 +1,7 @@
-"""Members of presets: which models a preset trains, by sizes and lengths of the documents alone.
+"""Choose the members of presets: which models a preset trains, from the number and length of documents only.
 
-A corpus enters; members leave, each a method with settings, the most useful first. Times are `plan.py`'s business.
-Nothing here is chosen for one data set.
+The input is a corpus; the output is members, each a method with settings, the most useful first. `plan.py` estimates
+times. Nothing here is tuned for one data set.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from xmtc.core.held_out import DEV_FRACTION
 _SAMPLE = 1000  # texts whose words are counted
 _TOKENS_PER_WORD = 1.4
 _SHORTEST, _LONGEST, _LONGEST_ON_GPU = 16, 128, 512  # tokens of a text that an encoder reads
-_ENOUGH = 1500  # held-out documents that teach an ensemble well
-_MOST_HELD_OUT = 0.12  # of the training documents
-_MANY_LABELS = 3000  # from here on a step over all labels pays only for larger batches
+_ENOUGH = 1500  # held-out documents that are enough to train an ensemble
+_MOST_HELD_OUT = 0.12  # share of the training documents
+_MANY_LABELS = 3000  # from here on a step over all labels needs larger batches to be worthwhile
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,15 @@ ONE_TREE = Member("linear", "linear", {"tree": {"trees": 1}})  # a third of the 
 NEIGHBOURS = Member("knn", "knn", {})
 NAMES = Member("match", "match", {})
 
-# encoders by what they reach where there is time enough, best first
+# encoders by accuracy if there is enough time, best first
 ENCODERS = ("gte-small", "minilm", "minilm-l3")
-# layers that are not trained: their states are computed once, a step takes half of the time, and as much is learnt
+# layers that are not trained: their states are computed once, a step takes half the time, and accuracy is the same
 _FROZEN = {"gte-small": 9, "minilm": 3}
-FINE_TUNED = "lightxml"  # the method that fine-tunes them
+FINE_TUNED = "lightxml"  # the method that fine-tunes encoders
 
 
 def has_names(corpus: Corpus) -> bool:
-    """Say whether labels can be found by name: there are texts, and half of the labels or more have a name."""
+    """Return whether labels can be found by name: there are texts, and at least half of the labels have names."""
     labels = corpus.labels
     pairs = zip(labels.ids[: labels.n_labels], labels.names, labels.alternatives, strict=False)
     named = sum(name != id or bool(others) for id, name, others in pairs)
@@ -55,7 +55,7 @@ def has_names(corpus: Corpus) -> bool:
 def fine_tuned(
     encoder: str, corpus: Corpus, epochs: int, *, on_gpu: bool = False, minutes: float | None = None
 ) -> Member:
-    """Return a LightXML member: one encoder, fine-tuned, that holds out the documents which teach the ensemble."""
+    """Return a LightXML member: one fine-tuned encoder, which holds out the documents for training the ensemble."""
     train: dict[str, Any] = {
         "epochs": epochs,
         "batch_size": 64 if corpus.labels.n_labels > _MANY_LABELS else 32,
@@ -86,18 +86,18 @@ def fine_tuned(
 
 
 def frozen(encoder: str, corpus: Corpus, *, on_gpu: bool = False) -> Member:
-    """Return a member that compares documents by an encoder's vectors, as it was pretrained."""
+    """Return a member that compares documents by the vectors of a pretrained encoder."""
     settings = {"name": encoder, "max_length": tokens_to_read(corpus, on_gpu)}
     return Member(f"knn-{encoder}", "knn", {"neighbours": {"vectors": "encoder"}, "encoder": settings})
 
 
 def held_out_fraction(n_documents: int) -> float:
-    """Return the share of the training documents that encoders hold out: few documents teach an ensemble badly."""
+    """Return the share of training documents that encoders hold out; an ensemble trained on too few is bad."""
     return round(min(_MOST_HELD_OUT, max(DEV_FRACTION, _ENOUGH / max(1, n_documents))), 4)
 
 
 def tokens_to_read(corpus: Corpus, on_gpu: bool = False) -> int:
-    """Return how many tokens cover nine texts of ten, within what a CPU or GPU reads in reasonable time."""
+    """Return how many tokens cover nine of ten texts, within what a CPU or GPU reads in reasonable time."""
     if corpus.texts is None or not len(corpus):
         return _SHORTEST
     rows = np.linspace(0, len(corpus) - 1, min(_SAMPLE, len(corpus))).astype(int).tolist()

@@ -1,7 +1,8 @@
-"""Whether names of labels teach: for each cheap member, two trial models answer it on documents that neither has seen.
+"""Decide whether to train a member on label names as well, by two trial models scored on held-out documents.
 
-A member and a corpus enter; the member leaves, with `train.names` where that ranked the held-out documents better.
-For fine-tuned encoders the linear method's trials decide: trials of their own would take as long as their training.
+The input is a member and a corpus; the output is the member, with `train.names` if that ranked the held-out documents
+better. Fine-tuned encoders use the result of the linear method's trials, because their own trials would take as long as
+training.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from xmtc.core.progress import Progress
 from xmtc.core.rank_corpus import rank_corpus
 from xmtc.presets.members import FINE_TUNED, NEIGHBOURS, ONE_TREE, TREES, Member
 
-TRIALS = {TREES.name: ONE_TREE, NEIGHBOURS.name: NEIGHBOURS}  # by member: what is trained to decide
-COST = 1.5  # of a member's training, at most: both trials and their ranking
-_MOST = 20_000  # documents of a trial: more decide the same, and take longer
+TRIALS = {TREES.name: ONE_TREE, NEIGHBOURS.name: NEIGHBOURS}  # member → the model that is trained to decide
+COST = 1.5  # maximum cost of both trials and their ranking, relative to the member's training
+_MOST = 20_000  # documents of a trial: more take longer and give the same decision
 _HELD_OUT = 0.15
 
 
@@ -35,8 +36,8 @@ def decide_names(
 ) -> Member:
     """Return the member as it is, or with `train.names` if a trial model with names scores higher.
 
-    The score is nDCG@5 + tail · PSP@5: names help rare labels most, so both count, in the proportion of the ensemble's
-    teaching.
+    The score is nDCG@5 + tail · PSP@5. Names help rare labels most, so both count, weighted as in the training of the
+    ensemble.
     """
     trial = ONE_TREE if member.method == FINE_TUNED else TRIALS.get(member.name)
     labels = corpus.labels

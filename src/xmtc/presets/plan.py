@@ -1,7 +1,7 @@
-"""The plan of a preset: which members fit into the time, and what they will take.
+"""Plan a preset: which members fit into the time, and their expected time and memory.
 
-A preset, a corpus and a time limit enter; members with minutes and memory leave, and the members that are left out,
-with reasons. Without a time limit nothing is measured, so that the same documents and seed give the same model.
+The input is a preset, a corpus and a time limit; the output is members with minutes and memory, and the excluded
+members with reasons. Without a time limit nothing is measured, so that the same documents and seed give the same model.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ from xmtc.presets.members import (
 )
 
 PRESETS = ("fast", "balanced", "best")
-EPOCHS = 4  # of fine-tuning, where there is time
-_WANTED = 2.5  # epochs that must fit for a larger encoder to be worth more than a smaller one
-_LEAST = 0.3  # of an epoch: less is not worth beginning
-_FIRST = 0.65  # of the time for encoders that the first of them may take
-# rough seconds of one core per million characters, and per document; measured on texts of 10 to 500 words
+EPOCHS = 4  # of fine-tuning, if there is time
+_WANTED = 2.5  # minimum epochs for a larger encoder to be better than a smaller one
+_LEAST = 0.3  # of an epoch: less is not worth starting
+_FIRST = 0.65  # share of the time for encoders that the first one may take
+# approximate seconds on one core per million characters, and per document; measured on texts of 10 to 500 words
 _LINEAR, _KNN, _MATCH, _TEACH = 0.8, 0.15, 1.2, 2.5e-3
-_SEVERAL = 4  # ensembles that are taught to choose one by its latency, at most
-_MATCHED = 20_000  # documents that match learns from, at most
+_SEVERAL = 4  # maximum ensembles that are trained to choose one by latency
+_MATCHED = 20_000  # maximum training documents of match
 _START = 8.0  # seconds before an encoder's first step: loading and tokenizing
 _NEURAL = ("torch", "transformers", "accelerate")
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A member with what it is expected to take."""
+    """A member with its expected time and memory."""
 
     member: Member
-    seconds: float | None  # None: unknown without a time limit, since nothing is measured
+    seconds: float | None  # None: unknown without a time limit, because nothing is measured
     memory: int  # bytes
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a preset will do, and what it leaves out."""
+    """The members that a preset will train, and those that it excludes."""
 
     preset: str
     members: tuple[Planned, ...]
@@ -63,7 +63,7 @@ class Plan:
     paces: Mapping[str, Pace] = field(default_factory=dict)
 
     def lines(self) -> list[str]:
-        """Return the plan for people, one line per member."""
+        """Return the plan as readable text, one line per member."""
         limit = "no time limit" if self.time_limit is None else f"time limit {describe_seconds(self.time_limit)}"
         lines = [f"preset {self.preset}, {limit}:"]
         for planned in self.members:
@@ -75,7 +75,7 @@ class Plan:
 
 
 def check_preset(preset: str) -> None:
-    """Raise for a preset that does not exist, or that needs a package that is not installed."""
+    """Raise if a preset does not exist or needs a package that is not installed."""
     if preset not in PRESETS:
         hint = nearest(preset, PRESETS) or f" Known: {', '.join(PRESETS)}."
         raise ConfigError(f"unknown preset {preset!r}.{hint}")
@@ -87,9 +87,9 @@ def check_preset(preset: str) -> None:
 
 
 def make_plan(preset: str, corpus: Corpus, time_limit: float | None, *, several: bool = False) -> Plan:
-    """Plan a preset for a corpus; with a time limit, steps of the encoders are timed here.
+    """Plan a preset for a corpus; with a time limit, training steps of the encoders are timed here.
 
-    several: the members are joined in several ways, to choose one by its latency.
+    several: the members are combined in several ways, to choose one by latency.
     """
     characters = _characters(corpus)
     trees, neighbours = _LINEAR * characters / 1e6 + 1, _KNN * characters / 1e6 + 1
@@ -121,7 +121,7 @@ def make_plan(preset: str, corpus: Corpus, time_limit: float | None, *, several:
 
 
 def _add_names(plan: Plan, characters: float, memory: int) -> Plan:
-    """Add the member that finds labels by name, if there is time for it and for the copies that teach the ensemble."""
+    """Add the member that finds labels by name, if there is time for it and for its copies that the ensemble needs."""
     seconds = _MATCH * characters / 1e6 + 15
     known = sum(planned.seconds or 0 for planned in plan.members) + (plan.teaching or 0)
     if plan.time_limit is not None and known + 3 * seconds > plan.time_limit:
@@ -132,13 +132,13 @@ def _add_names(plan: Plan, characters: float, memory: int) -> Plan:
 
 
 def _add_encoders(plan: Plan, corpus: Corpus) -> Plan:
-    """Add the encoders that there are weights for and, with a limit, time for."""
+    """Add the encoders whose weights are available and, with a limit, that fit into the time."""
     left_out, paces, found = list(plan.left_out), {}, []
     for encoder in ENCODERS:
         try:
             _, settings = read_settings(FINE_TUNED, fine_tuned(encoder, corpus, EPOCHS).config)
             if plan.time_limit is None and isinstance(settings, Outlined):
-                settings.outline(corpus)  # raises where there are no weights
+                settings.outline(corpus)  # raises if there are no weights
             elif isinstance(settings, Timed):
                 paces[encoder] = settings.measure_pace(corpus)
             found.append(encoder)
@@ -166,14 +166,14 @@ def _add_encoders(plan: Plan, corpus: Corpus) -> Plan:
 def next_encoder(corpus: Corpus, paces: Mapping[str, Pace], left: float, done: set[str]) -> Planned | None:
     """Return the most useful member with an encoder that fits into `left` seconds; None if there is none.
 
-    First a fine-tuned encoder, the largest that sees the documents often enough in its part of the time. Then its
-    frozen vectors, since reading once is cheap. Then another encoder, fine-tuned in the time that is left.
+    First comes a fine-tuned encoder, the largest that can train for enough epochs in its share of the time. Then its
+    frozen vectors, because reading the documents once is cheap. Then another encoder, fine-tuned in the remaining time.
     """
     tuned = [encoder for encoder in ENCODERS if fine_tuned_name(encoder) in done]
     others = [encoder for encoder in ENCODERS if encoder in paces and encoder not in tuned]
     if tuned and not any(f"knn-{encoder}" in done for encoder in ENCODERS):
         pace = paces[tuned[0]]
-        # copies are trained without the documents that teach: all texts are read twice
+        # copies are trained without the documents that train the ensemble: all texts are read twice
         seconds = _START + 2 * len(corpus) * pace.read
         if seconds < 0.2 * left:
             return Planned(frozen(tuned[0], corpus, on_gpu=pace.on_gpu), seconds, pace.memory)
@@ -185,22 +185,22 @@ def next_encoder(corpus: Corpus, paces: Mapping[str, Pace], left: float, done: s
             planned = _fit(encoder, corpus, paces[encoder], share * left, wanted)
             if planned is not None:
                 return planned
-        share = 1.0  # one encoder that learns something comes before two
+        share = 1.0  # one well-trained encoder is better than two
     return None
 
 
 def fine_tuned_name(encoder: str) -> str:
-    """Return the name that the member of an encoder has."""
+    """Return the name of an encoder's member."""
     return f"{FINE_TUNED}-{encoder}"
 
 
 def _fit(encoder: str, corpus: Corpus, pace: Pace, left: float, wanted: float) -> Planned | None:
-    """Fine-tune for the epochs that fit, if `wanted` epochs do; the trainer stops by time, should the pace change."""
+    """Plan fine-tuning for the epochs that fit, if `wanted` epochs do; the trainer stops by time if it is slower."""
     held = held_out_fraction(len(corpus)) * len(corpus)
     scoring = held * pace.read
     epoch = (len(corpus) - held) * pace.train + scoring
-    # all documents are read first, for the label rows and by the frozen layers; dev is scored after time is up, and
-    # again to teach the ensemble
+    # all documents are read first, for the label rows and by the frozen layers; dev is scored after the time is up, and
+    # again to train the ensemble
     last = _START + len(corpus) * (pace.read + pace.once) + 2 * scoring
     fits = (left - last) / epoch if epoch else 0.0
     if fits < wanted:
@@ -212,14 +212,14 @@ def _fit(encoder: str, corpus: Corpus, pace: Pace, left: float, wanted: float) -
 
 
 def describe_seconds(seconds: float) -> str:
-    """Return a rough duration for people."""
+    """Return an approximate duration as readable text."""
     if seconds < 100:
         return f"{max(1, round(seconds))} s"
     return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"
 
 
 def _characters(corpus: Corpus) -> int:
-    """The size of the texts, or of what stands for them."""
+    """Return the number of characters in the texts, or an equivalent size for features."""
     from xmtc.core.texts import Texts
 
     if corpus.texts is None:

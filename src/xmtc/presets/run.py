@@ -1,9 +1,9 @@
-"""The run of a preset: members are trained, the most useful first, and joined.
+"""Run a preset: train its members, the most useful first, and combine them.
 
-Documents and a plan enter, one model leaves. What is finished is stored in `<out>.partial/`, so that a killed run
-resumes member by member; a network resumes from its own checkpoints. A member is a task of an engine: in this process
-one comes after another, on other engines they are trained side by side. Knows no method: `api` passes the functions
-that train.
+The input is documents and a plan; the output is one model. Finished members are stored in `<out>.partial/`, so that an
+interrupted run resumes member by member; a network resumes from its own checkpoints. A member is a task of an engine:
+the local engine trains members one after another, other engines train them in parallel. Independent of methods: `api`
+passes the training functions.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from xmtc.presets.members import FINE_TUNED, Member
 from xmtc.presets.names import COST, decide_names
 from xmtc.presets.plan import Plan, Planned, describe_seconds, make_plan
 
-TAIL = 0.3  # weight of rare labels in teaching: raises PSP@k and costs P@k next to nothing
-_CHEAP = 0.05  # of a member's training: trials that take less are never too long
-_TOO_LITTLE = 0.4  # of the time that was planned for a member: below, it is left out
+TAIL = 0.3  # weight of rare labels in training the ensemble: raises PSP@k and hardly lowers P@k
+_CHEAP = 0.05  # relative to a member's training: trials that take less are always run
+_TOO_LITTLE = 0.4  # share of a member's planned time below which it is excluded
 
 
 class Train(Protocol):
@@ -55,7 +55,7 @@ class Train(Protocol):
 
 
 class Teach(Protocol):
-    """Joins models by trees that learn from labelled documents."""
+    """Combines models with boosted trees that are trained on labelled documents."""
 
     def __call__(
         self,
@@ -66,12 +66,12 @@ class Teach(Protocol):
         progress: Progress,
         **about: Any,
     ) -> Model:
-        """Return the ensemble, calibrated; names are for its leaderboard, `about` for its details."""
+        """Return the calibrated ensemble; names are for its leaderboard, `about` for its details."""
         ...
 
 
 class TeachWithin(Protocol):
-    """Joins models as `Teach` does, or only some of them, so that one document takes at most `limit` seconds."""
+    """Combines some or all models as `Teach` does, so that one document takes at most `limit` seconds."""
 
     def __call__(
         self,
@@ -84,19 +84,19 @@ class TeachWithin(Protocol):
         progress: Progress,
         **about: Any,
     ) -> Model:
-        """Return the best model that is fast enough, else the fastest; copies: exported members, by their names."""
+        """Return the best model that is fast enough, else the fastest; copies: exported members by name."""
         ...
 
 
 @dataclass(frozen=True)
 class Trainers:
-    """What a run needs from above."""
+    """The functions that a run needs from `api`."""
 
-    train: Train  # can be pickled: other processes train members, too
+    train: Train  # must be picklable, because other processes train members too
     teach: Teach
     teach_within: TeachWithin
-    measure: Callable[[Model, str, Corpus, float], Model]  # notes the latency of a model that is not chosen by it
-    export: Callable[[Model, Path], Model]  # to int8; raises for what cannot be exported
+    measure: Callable[[Model, str, Corpus, float], Model]  # records the latency of the only member
+    export: Callable[[Model, Path], Model]  # to int8; raises if a model cannot be exported
     calibrate: Callable[[Model, Corpus, Progress], Model]
     load: Callable[[Path], Model]
     open_engine: Callable[[], AbstractContextManager[Engine]]
@@ -104,14 +104,14 @@ class Trainers:
 
 @dataclass
 class _Clock:
-    """The time of a run; a resumed one counts what its finished members took."""
+    """The clock of a run; a resumed run includes the time of its finished members."""
 
     limit: float | None
     spent: float = 0.0
     started: float = field(default_factory=time.monotonic)
 
     def left(self) -> float:
-        """Seconds until the limit; infinite without one."""
+        """Return the seconds until the limit; infinity without one."""
         if self.limit is None:
             return float("inf")
         return self.limit - self.spent - (time.monotonic() - self.started)
@@ -119,7 +119,7 @@ class _Clock:
 
 @dataclass(frozen=True)
 class PresetRun:
-    """A training by a preset whose arguments were checked; `api.prepare_preset` makes one."""
+    """A training run of a preset whose arguments have been checked; created by `api.prepare_preset`."""
 
     preset: str
     time_limit: float | None  # seconds
@@ -129,17 +129,17 @@ class PresetRun:
     overwrite: bool
     trainers: Trainers
     language: str | None = None  # of the texts, if it was given
-    latency: float | None = None  # seconds that the model may take for one document
-    seconds: dict[str, float] = field(default_factory=dict)  # by member, and of the ensemble, once `start` is done
+    latency: float | None = None  # maximum seconds per document for the model
+    seconds: dict[str, float] = field(default_factory=dict)  # by member, and of the ensemble, after `start`
 
     def outline(self, corpus: Corpus) -> str:
         """Return the plan: members, minutes and memory; with a time limit, a few steps are timed."""
         return "\n".join(self._plan(corpus.compact()).lines())
 
     def start(self, corpus: Corpus, dev: Corpus | None = None, progress: Progress = SILENT) -> Model:
-        """Train the members and join them, save the model if there is an output folder, and return it.
+        """Train the members and combine them, save the model if there is an output folder, and return it.
 
-        dev: documents to choose epochs and to teach the ensemble by; without them, a part of the corpus is held out.
+        dev: documents to choose epochs and to train the ensemble; by default a part of the corpus is held out.
         """
         if not isinstance(corpus, Corpus):
             raise DataError(f"train takes a Corpus, as read_corpus gives it; got {type(corpus).__name__}")
@@ -167,7 +167,7 @@ class PresetRun:
             progress.stage("saving")
             model.save(self.out, overwrite=self.overwrite)
             shutil.rmtree(partial_folder(self.out), ignore_errors=True)
-            if self.latency is not None:  # its exported members were loaded to work on one thread
+            if self.latency is not None:  # its exported members were loaded to run on one thread
                 model = self.trainers.load(self.out)
         return model
 
@@ -184,7 +184,7 @@ class PresetRun:
         clock: _Clock,
         progress: Progress,
     ) -> _Trained:
-        """Train what fits; the first member always."""
+        """Train the first member, and the others that fit into the time."""
         trained = _Trained(corpus, dev, list(plan.left_out), progress)
         here = engine.name == "local"
         if not here and folder is not None:
@@ -200,13 +200,13 @@ class PresetRun:
                 trained.leave_out(f"{name}: {made.error}")
                 continue
             if made.model is None:
-                assert folder is not None  # `api.prepare_preset` asks for one where members are made elsewhere
+                assert folder is not None  # `api.prepare_preset` requires one if members are trained elsewhere
                 made.model = self.trainers.load(folder.member(name))
                 progress.say(f"{name} is trained, in {describe_seconds(made.seconds)}")
             trained.members[name], self.seconds[name] = made.model, made.seconds
             if folder is not None:
                 folder.finish(made.member, made.seconds)
-        # in the plan's order, whichever was ready first
+        # in the order of the plan, not of completion
         trained.members = {
             planned.member.name: trained.members[planned.member.name]
             for planned in plan.members
@@ -223,7 +223,7 @@ class PresetRun:
         trained: _Trained,
         progress: Progress | None,
     ) -> Iterator[_Job]:
-        """Yield a job for each member that is not finished, when the engine is free for it and if there is time."""
+        """Yield a job for each unfinished member, when the engine is free and if there is time."""
         for place, planned in enumerate(plan.members):
             name = planned.member.name
             known = None if folder is None else folder.finished(name)
@@ -245,7 +245,7 @@ class PresetRun:
             yield _Job(member, shared, folder, self.trainers.train, self.seed, tries_names, progress)
 
     def _join(self, trained: _Trained, clock: _Clock) -> Model:
-        """Teach the ensemble; a single member is calibrated where there is time to train a copy of it."""
+        """Train the ensemble; calibrate a single member if there is time to train a copy of it."""
         started, progress = time.monotonic(), trained.progress
         if len(trained.members) > 1:
             teacher = trained.corpus if trained.dev is None else trained.dev
@@ -261,7 +261,7 @@ class PresetRun:
         return self.trainers.calibrate(model, trained.corpus if trained.dev is None else trained.dev, progress)
 
     def _join_within(self, trained: _Trained, clock: _Clock, limit: float, folder: _RunFolder | None) -> Model:
-        """Join the members, or some of them, into a model that answers within the limit, if one does."""
+        """Combine some or all members into a model that answers within the limit, if possible."""
         started, progress = time.monotonic(), trained.progress
         teacher = trained.corpus if trained.dev is None else trained.dev
         if len(trained.members) == 1:
@@ -286,7 +286,7 @@ class PresetRun:
         return model
 
     def _export(self, trained: _Trained, place: Path) -> dict[str, Model]:
-        """Copies of the encoders that are exported to int8; what cannot be is reported."""
+        """Return copies of the encoders, exported to int8; report those that cannot be exported."""
         found: dict[str, Model] = {}
         for name, model in trained.members.items():
             if not name.startswith("lightxml-"):
@@ -300,7 +300,7 @@ class PresetRun:
         return found
 
     def _identity(self, corpus: Corpus, dev: Corpus | None) -> dict[str, Any]:
-        """What a resumed run must have in common with the interrupted one."""
+        """Return what must be the same in a resumed run and the interrupted one."""
         return {
             **({} if self.language is None else {"language": self.language}),
             **({} if self.latency is None else {"latency": self.latency}),
@@ -312,7 +312,7 @@ class PresetRun:
         }
 
     def _finished(self, out: Path, corpus: Corpus, progress: Progress) -> Model:
-        """The model in `out`, if a run like this one made it."""
+        """Return the model in `out` if it has the same data, seed and latency limit; raise otherwise."""
         model = self.trainers.load(out)
         if (model.manifest.data, model.manifest.seed) != (corpus.fingerprint(), self.seed):
             raise ConfigError(f"{out} holds a model of other data or seed; choose another folder or --overwrite")
@@ -332,12 +332,12 @@ class _Job:
     train: Train
     seed: int
     tries_names: bool
-    progress: Progress | None  # None: in another process, where nobody listens and the model is passed on by its folder
+    progress: Progress | None  # None: in another process, without progress; the model is returned through its folder
 
 
 @dataclass
 class _Made:
-    """What became of a job: a model, or the reason why there is none."""
+    """The result of a job: a model, or the reason why there is none."""
 
     member: Member
     seconds: float
@@ -365,7 +365,7 @@ def make_member(job: _Job) -> _Made:
         if begun is not None:
             try:
                 return train(out, True)
-            except (ConfigError, ModelError):  # killed while it wrote its first files
+            except (ConfigError, ModelError):  # killed while writing its first files
                 folder.clear(member.name)
         folder.note(member)
         return train(out, False)
@@ -383,7 +383,7 @@ def make_member(job: _Job) -> _Made:
 
 @dataclass
 class _Trained:
-    """The members so far."""
+    """The members trained so far."""
 
     corpus: Corpus
     dev: Corpus | None
@@ -397,7 +397,7 @@ class _Trained:
 
 
 def _fit(planned: Planned, left: float, *, first: bool) -> Member | None:
-    """The member with the time that is left for it; None if that is too little."""
+    """Return the member with the remaining time as its limit; None if that is too little."""
     member, seconds = planned.member, planned.seconds
     if first or seconds is None or left >= seconds:
         return member
@@ -409,13 +409,13 @@ def _fit(planned: Planned, left: float, *, first: bool) -> Member | None:
 
 
 class _RunFolder:
-    """What an interrupted run leaves: what it is, its plan, and a folder and a note for each member."""
+    """The folder of an interrupted run: its identity, its plan, and a folder and a record for each member."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def begin(self, identity: dict[str, Any], *, anew: bool) -> None:
-        """Begin a run, or check that the one in the folder is the same."""
+        """Start a run, or check that the one in the folder is the same."""
         if anew:
             shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -430,7 +430,7 @@ class _RunFolder:
             )
 
     def read_plan(self, preset: str, time_limit: float | None) -> Plan | None:
-        """Return the plan that the interrupted run made; its members have their settings already."""
+        """Return the plan of the interrupted run, whose members already have their settings."""
         known = self._read("plan.json")
         if known is None:
             return None
@@ -447,7 +447,7 @@ class _RunFolder:
         return self.folder / "members" / name
 
     def begun(self, name: str) -> Member | None:
-        """Return a member whose training was interrupted, with the settings that it had."""
+        """Return a member whose training was interrupted, with its settings."""
         note = self._read(f"members/{name}.json")
         return None if note is None else Member(**note["member"])
 
@@ -457,15 +457,15 @@ class _RunFolder:
         return note["seconds"] if note is not None and self.member(name).is_dir() else None
 
     def note(self, member: Member) -> None:
-        """Say that a member is being trained."""
+        """Record that a member is being trained."""
         self._write(f"members/{member.name}.json", {"member": vars(member), "seconds": None})
 
     def finish(self, member: Member, seconds: float) -> None:
-        """Say that a member is trained."""
+        """Record that a member is trained."""
         self._write(f"members/{member.name}.json", {"member": vars(member), "seconds": seconds})
 
     def clear(self, name: str) -> None:
-        """Remove what an interrupted member left."""
+        """Remove the files of an interrupted member."""
         for path in (self.member(name), partial_folder(self.member(name))):
             shutil.rmtree(path, ignore_errors=True)
 

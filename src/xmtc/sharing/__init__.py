@@ -1,6 +1,7 @@
-"""Models on the Hugging Face hub, "hf:owner/name": push a model folder with its card, pull one, or fetch it to load.
+"""Share models on the Hugging Face hub, "hf:owner/name": push a model folder with its card, pull or load one.
 
-Needs the extra `hub`. Only files that a model's `model.json` lists are sent or fetched, and their sha256 are checked.
+Needs the extra `hub`. Only files listed in a model's `model.json` are uploaded or downloaded, and their sha256 is
+checked.
 """
 
 from xmtc.sharing.hub import fetch_model, pull_model, push_model

@@ -1,7 +1,7 @@
-"""The model card: README.md of a model on the hub. Knows no network.
+"""Write the model card: README.md of a model on the hub. Does not use the network.
 
-Written from `model.json` and, if given, the JSON of `xmtc evaluate --json`. It names data by the last part of their
-path only.
+The input is `model.json` and, if given, the JSON of `xmtc evaluate --json`. The card shows only the last part of data
+paths.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LICENCES = "apache-2.0, mit, cc-by-4.0, cc0-1.0, other"
 
 
 class Evaluation(BaseModel):
-    """What the card shows of `xmtc evaluate --json`; other fields are ignored."""
+    """The fields of `xmtc evaluate --json` that the card shows; others are ignored."""
 
     metrics: dict[str, float]  # percent
     intervals: dict[str, tuple[float, float]] = {}
@@ -34,7 +34,7 @@ class Evaluation(BaseModel):
 
 
 def read_evaluation(file: str | Path) -> Evaluation:
-    """Read the scores that `xmtc evaluate --json` printed to a file."""
+    """Read the scores that `xmtc evaluate --json` wrote to a file."""
     try:
         return Evaluation.model_validate_json(Path(file).read_bytes())
     except OSError as error:
@@ -72,7 +72,7 @@ def write_card(name: str, manifest: Mapping[str, Any], scores: Evaluation | None
 
 
 def check_licence(licence: str | None) -> None:
-    """Refuse a licence that is not the hub's kind of word."""
+    """Raise if a licence does not have the form of the hub's identifiers."""
     if licence is not None and not (licence.isascii() and licence.replace("-", "").replace(".", "").isalnum()):
         raise DataError(f"{licence!r} is not a licence of the hub; write it as the hub does, such as {_LICENCES}")
 
@@ -156,5 +156,5 @@ def _use(name: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """A name that may come from anywhere, without what Markdown or HTML would read."""
+    """Return an untrusted name without characters that Markdown or HTML would interpret."""
     return "".join(c if c.isalnum() or c in " ._-" else "_" for c in text)[:100]

@@ -1,7 +1,7 @@
-"""Send model folders to the Hugging Face hub and fetch them from there, through huggingface_hub.
+"""Upload model folders to the Hugging Face hub and download them, with huggingface_hub.
 
-A model's `model.json` lists its files with their sha256: these files are sent and fetched, and no others. What is
-fetched is written beside its place, checked like any model folder, and then renamed: no half or altered model is left.
+Only the files that a model's `model.json` lists, with their sha256, are uploaded and downloaded. A download goes to a
+temporary folder, is checked like any model folder, and then renamed, so that no incomplete or altered model is left.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from xmtc.sharing.card import check_licence, read_evaluation, write_card
 
 PREFIX = "hf:"
 _CARD = "README.md"
-_NOT_OURS = (_CARD, ".gitattributes")  # files of a repository that belong to no model
+_NOT_OURS = (_CARD, ".gitattributes")  # files of a repository that do not belong to the model
 _LARGEST_MANIFEST = 64 * 1024 * 1024  # bytes
-_PATIENCE = 10.0  # seconds that the hub may take to answer a question
+_PATIENCE = 10.0  # timeout in seconds for a request to the hub
 
 
 class _Name(NamedTuple):
-    """Which model: "hf:owner/name", or "hf:owner/name@revision"."""
+    """The name of a model: "hf:owner/name" or "hf:owner/name@revision"."""
 
     source: str  # as the user wrote it
     repository: str
@@ -44,15 +44,15 @@ def push_model(
     private: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> str:
-    """Send a model folder and its card to the hub as "hf:owner/name", and return the address of its page.
+    """Upload a model folder and its card to the hub as "hf:owner/name", and return the URL of its page.
 
-    scores: a file with the JSON of `xmtc evaluate --json`, for the card. licence: as the hub writes it, such as
-    "apache-2.0". private: applies when the repository is new. say: is called with the size before anything is sent.
+    scores: a file with the JSON of `xmtc evaluate --json`, for the card. licence: the hub's identifier, such as
+    "apache-2.0". private: applies only to a new repository. say: called with the size before the upload.
     """
     target = _parse(name)
     check_licence(licence)
     evaluation = None if scores is None else read_evaluation(scores)
-    files = FolderReader(folder).files  # refuses a cut or altered folder before it is sent
+    files = FolderReader(folder).files  # raises for an incomplete or altered folder before the upload
     manifest = json.loads((Path(folder) / MANIFEST).read_text(encoding="utf-8"))
     hub = _client()
     if hub.get_token() is None:
@@ -66,14 +66,14 @@ def push_model(
         there = set(api.list_repo_files(target.repository, revision=target.revision))
         add = [hub.CommitOperationAdd(file, str(Path(folder) / PurePosixPath(file))) for file in [*files, MANIFEST]]
         add.append(hub.CommitOperationAdd(_CARD, card.encode()))
-        stale = sorted(there - {MANIFEST, *files, *_NOT_OURS})  # of the model that was there before
+        stale = sorted(there - {MANIFEST, *files, *_NOT_OURS})  # files of the previous model
         commit = api.create_commit(
             target.repository,
             [*add, *(hub.CommitOperationDelete(file) for file in stale)],
             commit_message=f"Push a {manifest['method']} model of {manifest['n_labels']:,} labels",
             revision=target.revision,
         )
-    except Exception as error:  # the hub's client raises many kinds
+    except Exception as error:  # the hub's client raises many types
         raise _refusal(target, "did not take it", error) from None
     return str(commit.repo_url)
 
@@ -81,9 +81,9 @@ def push_model(
 def pull_model(
     name: str, out: str | Path, *, overwrite: bool = False, say: Callable[[str], None] = lambda line: None
 ) -> Path:
-    """Fetch the model "hf:owner/name" or "hf:owner/name@revision" into a folder.
+    """Download the model "hf:owner/name" or "hf:owner/name@revision" into a folder.
 
-    say: is called with its size before it is fetched.
+    say: called with its size before the download.
     """
     source = _parse(name)
     check_target(out, overwrite=overwrite)
@@ -92,13 +92,13 @@ def pull_model(
 
 
 def fetch_model(name: str) -> Path:
-    """Return a folder of the cache with the model "hf:owner/name", fetched unless it was before.
+    """Return a cache folder with the model "hf:owner/name"; download it unless it is cached.
 
-    Where the hub does not answer, the model that was fetched last serves.
+    If the hub does not answer, return the last downloaded version.
     """
     source = _parse(name)
     models = cache_folder() / "models" / source.repository.replace("/", "--")
-    known = models / f"{source.revision.replace('/', '--')}.txt"  # the commit that this revision was, last time
+    known = models / f"{source.revision.replace('/', '--')}.txt"  # the last known commit of this revision
     try:
         commit = _commit_of(source)
     except ModelError as error:
@@ -125,7 +125,7 @@ def _parse(name: str) -> _Name:
 
 
 def _commit_of(source: _Name) -> str:
-    """Ask the hub what commit a revision is now, so that all files come from the same one."""
+    """Return the current commit of a revision from the hub, so that all files come from the same commit."""
     try:
         found = _client().HfApi().model_info(source.repository, revision=source.revision, timeout=_PATIENCE)
     except Exception as error:
@@ -137,7 +137,7 @@ def _commit_of(source: _Name) -> str:
 
 
 def _download(source: _Name, commit: str, target: Path, overwrite: bool, say: Callable[[str], None]) -> None:
-    """Fetch what `model.json` lists into `target`, and check it."""
+    """Download the files listed in `model.json` into `target`, and check them."""
     hub = _client()
     if not sys.stderr.isatty():
         hub.utils.disable_progress_bars()
@@ -156,7 +156,7 @@ def _download(source: _Name, commit: str, target: Path, overwrite: bool, say: Ca
             raise
         except Exception as error:
             raise _refusal(source, "did not give all of it", error) from None
-        shutil.rmtree(writer.folder / ".cache", ignore_errors=True)  # the client's own notes
+        shutil.rmtree(writer.folder / ".cache", ignore_errors=True)  # metadata of the client
         try:
             FolderReader(writer.folder)
         except ModelError as error:
@@ -165,7 +165,7 @@ def _download(source: _Name, commit: str, target: Path, overwrite: bool, say: Ca
 
 
 def _listed(manifest: Path, source: _Name) -> dict[str, int]:
-    """The files of a model and their sizes, as its `model.json` says; names must stay inside the folder."""
+    """Return the files of a model and their sizes from its `model.json`; raise if a name is outside the folder."""
     try:
         if manifest.stat().st_size > _LARGEST_MANIFEST:
             raise ValueError

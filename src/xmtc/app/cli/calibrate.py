@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from xmtc.core.model import Model
     from xmtc.data import TableMapping
 
-_SHOWN = ("precision=0.95", "precision=0.9", "precision=0.8", "f1")  # targets whose thresholds are printed
+_SHOWN = ("precision=0.95", "precision=0.9", "precision=0.8", "f1")  # targets to print thresholds for
 
 
 class Method(StrEnum):

@@ -1,4 +1,4 @@
-"""All commands, and usage errors in one line. Heavy imports happen inside the commands, so that --help stays quick."""
+"""All commands; usage errors print one line. Heavy imports happen inside the commands, so that --help stays fast."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from xmtc.app.cli.listings import ListingCommand
 from xmtc.core.errors import ConfigError, nearest
 
 _COMPLETE = "_XMTC_COMPLETE"  # set by the shell code of `xmtc --install-completion`
-_UsageError: Any = typer.BadParameter.__base__  # typer gives it no public name
+_UsageError: Any = typer.BadParameter.__base__  # it has no public name in typer
 
 app = typer.Typer(
     pretty_exceptions_enable=False,
@@ -41,7 +41,7 @@ app = typer.Typer(
     help="Tag texts with the most relevant few of thousands to millions of labels.",
     epilog="Start with: xmtc demo",
 )
-_Commands = tuple[tuple[str, Callable[..., None], str], ...]  # name, function, example and what else ends the help
+_Commands = tuple[tuple[str, Callable[..., None], str], ...]  # name, function, end of its help: example and notes
 _COMMANDS: _Commands = (
     ("demo", demo.demo, "xmtc demo"),
     ("train", train.train, "xmtc train data/ --method linear --out model/\n\nRecipes:\n\n{recipes}"),
@@ -83,7 +83,7 @@ def run(arguments: list[str]) -> None:
     try:
         with command.make_context("xmtc", arguments or ["--help"]) as context:
             command.invoke(context)
-    except typer.Exit:  # --help and --version are done
+    except typer.Exit:  # raised after --help and --version
         return
     except _UsageError as error:
         raise ConfigError(_usage_mistake(error)) from None

@@ -1,4 +1,4 @@
-"""The terminal: how results are printed, and how text is made fit for it. Knows no commands and no models."""
+"""Print results to the terminal, and format text for it. Independent of commands and models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.console import Console
 
 from xmtc.app.text import json_line, printable
 
-_PIPE_WIDTH = 120  # columns of a table that goes to a file
+_PIPE_WIDTH = 120  # characters per line of a table that is written to a file
 
 
 def out() -> Console:
@@ -24,14 +24,14 @@ def print_json(value: Any) -> None:
 
 
 def one_line(text: str, width: int = 100) -> str:
-    """Return the beginning of a text as one line that no terminal can trip over."""
+    """Return the beginning of a text as one line without control characters."""
     start = text[: 4 * width]
     line = " ".join(printable(start).split())
     return line if len(line) <= width and len(text) == len(start) else line[: width - 1].rstrip() + "…"
 
 
 def duration(seconds: float) -> str:
-    """Return a duration for people."""
+    """Return a duration as readable text."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -39,5 +39,5 @@ def duration(seconds: float) -> str:
 
 
 def megabytes(n_bytes: int) -> str:
-    """Return a size for people."""
+    """Return a size as readable text."""
     return f"{n_bytes / 1e6:,.1f} MB"

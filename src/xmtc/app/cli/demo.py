@@ -68,7 +68,7 @@ def demo(
     _build_data(folders["data"])
     with show_progress() as progress:
         progress.stage("reading documents")
-        # whole modules are set aside, as test is made of modules that training never saw
+        # hold out whole modules, because test consists of modules that training never saw
         splits = Splits(*api.read_corpus(folders["data"], "train", group="group").split(_DEV_SHARE))
         test = api.read_corpus(folders["data"], "test")
     print(
@@ -117,31 +117,31 @@ def _build_data(folder: str) -> None:
     from xmtc.data import build_pydocs
 
     target = Path(folder)
-    if (target / "about.json").is_file():  # what build_pydocs writes last
+    if (target / "about.json").is_file():  # build_pydocs writes it last
         print(f"{folder}: reused")
         return
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise DataError(f"{folder} exists and is not the data of a demo; choose another folder with --out")
     building = target.with_name(f"{target.name}.partial")
-    shutil.rmtree(building, ignore_errors=True)  # of an interrupted run
+    shutil.rmtree(building, ignore_errors=True)  # left by an interrupted run
     with show_progress() as progress:
         progress.stage("reading docstrings")
         summary = build_pydocs(building, progress=progress.step)
     if target.exists():
-        target.rmdir()  # empty; Windows does not replace folders
+        target.rmdir()  # it is empty; Windows does not replace folders
     building.replace(target)
     print(f"{folder}: {sum(summary.documents.values()):,} documents, {summary.labels:,} labels")
 
 
 class Splits(NamedTuple):
-    """Documents to train on, and documents to choose and calibrate by."""
+    """Documents for training, and documents for selection and calibration."""
 
     train: Corpus
     dev: Corpus
 
 
 def train_model(method: str, splits: Splits, folder: str) -> Model:
-    """Train by a method's defaults and calibrate; resume what an interrupted run left."""
+    """Train with a method's defaults and calibrate; resume an interrupted run."""
     from xmtc import api
     from xmtc.app.cli.progress import show_progress
     from xmtc.app.cli.tables import print_saved
@@ -157,7 +157,7 @@ def train_model(method: str, splits: Splits, folder: str) -> Model:
 
 
 def _train_preset(preset: str, limit: float | None, splits: Splits, folder: str) -> Model | None:
-    """The model of a preset, with its leaderboard; None, with the reason in one line, where a package is missing."""
+    """Train a preset and print its leaderboard; if a package is missing, print the reason and return None."""
     from xmtc import api
     from xmtc.app.cli.progress import show_progress
     from xmtc.app.cli.tables import print_leaderboard, print_saved
@@ -177,7 +177,7 @@ def _train_preset(preset: str, limit: float | None, splits: Splits, folder: str)
 def _trained(
     folder: str, splits: Splits, prepare: Callable[..., TrainingRun | PresetRun], progress: Progress, *what: Any
 ) -> Model:
-    """What a run gives: the finished model of an earlier demo, or an interrupted run resumed, or a new one."""
+    """Return the finished model of an earlier demo, resume an interrupted run, or start a new one."""
     from xmtc import api
 
     def train(**folders: bool) -> Model:
@@ -194,7 +194,7 @@ def _trained(
 
 
 def _evaluate(models: dict[str, Model], test: Corpus, data: str, file: str) -> str | None:
-    """Measure and compare the models, print one table, and write the report; None where that needs matplotlib."""
+    """Evaluate and compare the models, print one table, and write the report; return None without matplotlib."""
     from dataclasses import replace
     from importlib.util import find_spec
 

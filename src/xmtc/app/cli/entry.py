@@ -1,4 +1,4 @@
-"""The entry of the command line: run one command and return its exit code.
+"""The entry point of the command line: run one command and return its exit code.
 
 0: success; 2: a user error, reported in one line; 130: interrupted; 1: a bug in xmtc. `commands.py` lists the commands.
 It is imported late, so that an interrupt during its import is handled like any other.
@@ -45,7 +45,7 @@ def _run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         _print_line("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output, such as `head`, has ended
+    except BrokenPipeError:  # the reader of our output, such as `head`, has exited
         _drop_stdout()
         return 0
     except XmtcError as error:
@@ -90,7 +90,7 @@ def _drop_stdout() -> None:
     """Redirect stdout to the null device, so that Python's last flush does not fail."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # stdout is no real file, as in tests
+    except (OSError, ValueError):  # stdout is not a real file, as in tests
         return
 
 

@@ -1,4 +1,4 @@
-"""The inspect view: what `xmtc inspect` prints of a data set or a model. Computes nothing: lays out what was found."""
+"""Print what `xmtc inspect` shows of a data set or a model. Formats results; computes nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from xmtc.core.metrics import BINS
 from xmtc.core.model import Model
 from xmtc.data import Description, Hierarchy, SplitFigures, VocabularyFigures
 
-_FIGURES = {  # field of a split → what it is called
+_FIGURES = {  # field of a split → its title
     "documents": "documents",
     "labels": "labels that occur",
     "named_labels": "labels with a name",
@@ -39,7 +39,7 @@ _PLOT_HEIGHT, _PLOT_WIDTH = 8, 40  # characters
 
 
 def print_data(path: str, found: Description) -> None:
-    """Print the figures of a data set."""
+    """Print the statistics of a data set."""
     console = out()
     console.print(Text(f"{path}: layout {found.layout}", style="bold"))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -61,7 +61,7 @@ def print_data(path: str, found: Description) -> None:
 
 
 def print_vocabulary(path: str, found: VocabularyFigures) -> None:
-    """Print the figures of a vocabulary alone."""
+    """Print the statistics of a vocabulary without documents."""
     console = out()
     console.print(Text(f"{path}: a vocabulary", style="bold"))
     figures = {
@@ -97,7 +97,7 @@ def plot_zipf(points: Sequence[tuple[int, int]]) -> list[str]:
 
 
 def _place(value: int, largest: int, cells: int) -> int:
-    """The cell of a value on a log scale from 1 to the largest."""
+    """Return the cell of a value on a log scale from 1 to the largest."""
     return round((cells - 1) * log(value) / log(largest)) if largest > 1 else 0
 
 

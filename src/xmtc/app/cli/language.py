@@ -1,4 +1,4 @@
-"""The language of training texts: given, guessed, or advised."""
+"""Choose the language of training texts: given, guessed, or recommended to the user."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ AUTO = "auto"
 
 
 def parse_language(text: str | None) -> str | None:
-    """Return the code of the language of --language; None if it is to be guessed, or was not given."""
+    """Return the language code for --language; None if it must be guessed or was not given."""
     return None if text is None or text.strip().lower() == AUTO else find_language(text)
 
 
 def choose_names(data: str, language: str | None, progress: Progress) -> str | None:
-    """Return the language to read label names in, if the data's vocabulary has it; say if it has others only."""
+    """Return the language for label names if the data's vocabulary has it; report if it has only others."""
     from xmtc.data import name_languages
 
     there = [] if language is None else name_languages(data)
@@ -32,7 +32,7 @@ def choose_names(data: str, language: str | None, progress: Progress) -> str | N
 
 
 def guess_language(corpus: Corpus, progress: Progress) -> str | None:
-    """Guess the language of the texts for --language auto, and say what was guessed."""
+    """Guess the language of the texts for --language auto, and report the guess."""
     from xmtc.data import main_language
 
     found = None if corpus.texts is None else main_language(corpus.texts)
@@ -44,9 +44,9 @@ def guess_language(corpus: Corpus, progress: Progress) -> str | None:
 
 
 def advise_language(corpus: Corpus, settings: Settings | None, progress: Progress) -> None:
-    """Say which language would help where words are counted as they are and the texts are not English.
+    """Recommend a --language if the method does not stem words and the texts are not English.
 
-    settings: of the method; None for presets, which count words as they are.
+    settings: of the method; None for presets, which do not stem words.
     """
     from xmtc.data import main_language
 
@@ -58,7 +58,7 @@ def advise_language(corpus: Corpus, settings: Settings | None, progress: Progres
 
 
 def _counts_words(settings: Settings) -> bool:
-    """Whether a method has analyzers, all of which take words as they are."""
+    """Return whether a method has analyzers and none of them stems words."""
     dumped: Any = settings.model_dump()
     paths = find_settings(type(settings), "analyzer")
     found = [reduce(lambda value, key: value[key], path.split("."), dumped) for path in paths]

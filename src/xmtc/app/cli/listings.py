@@ -1,7 +1,7 @@
-"""Names that help texts list: methods, recipes, layouts and the like, taken from where they are defined.
+"""Insert names of methods, recipes, layouts and others into help texts, taken from where they are defined.
 
-A help text says {methods} where the names belong. They are filled in when the help of that command is shown, so that
-`xmtc --help` imports none of the rooms that define them.
+A help text contains {methods} where the names belong. They are filled in only when the help of that command is shown,
+so that `xmtc --help` does not import the packages that define them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class ListingCommand(TyperCommand):
     """A command whose help page groups its options, and may list names."""
 
     def get_help_option(self, ctx: Any) -> Any:
-        """Return --help, in the last panel: it would be a panel of its own."""
+        """Return --help in the last panel; by default it would get its own panel."""
         option = super().get_help_option(ctx)
         if isinstance(option, TyperOption):
             option.rich_help_panel = ADVANCED
@@ -32,12 +32,12 @@ class ListingCommand(TyperCommand):
         for parameter in self.params:
             if isinstance(parameter, (TyperArgument, TyperOption)):
                 parameter.help = fill(parameter.help)
-        self.params.sort(key=order_of)  # stable: the panels in the same order everywhere
+        self.params.sort(key=order_of)  # stable sort: panels have the same order everywhere
         super().format_help(ctx, formatter)
 
 
 def fill(text: str | None) -> str | None:
-    """Replace {methods}, {recipes}, {layouts}, {rules} and {trackers} in a help text by what there is."""
+    """Replace {methods}, {recipes}, {layouts}, {rules} and {trackers} in a help text with the available names."""
     return None if text is None else re.sub(r"\{(\w+)\}", lambda found: _LISTINGS[found[1]](), text)
 
 
@@ -48,7 +48,7 @@ def _methods() -> str:
 
 
 def _recipes() -> str:
-    """The recipes, one paragraph per method."""
+    """Return the recipes, one paragraph per method."""
     from xmtc import api
 
     by_method = groupby(api.list_recipes(), key=lambda name: name.partition("/")[0])
@@ -74,28 +74,28 @@ def _trackers() -> str:
 
 
 def complete_methods(incomplete: str) -> list[str]:
-    """Return the methods that begin so, for the shell."""
+    """Return the methods with this prefix, for shell completion."""
     from xmtc import api
 
     return _beginning(api.list_methods(), incomplete)
 
 
 def complete_recipes(incomplete: str) -> list[str]:
-    """Return the recipes that begin so, for the shell."""
+    """Return the recipes with this prefix, for shell completion."""
     from xmtc import api
 
     return _beginning(api.list_recipes(), incomplete)
 
 
 def complete_rules(incomplete: str) -> list[str]:
-    """Return the rules of ensembles that begin so, for the shell."""
+    """Return the ensemble rules with this prefix, for shell completion."""
     from xmtc.core.ensemble import RULES
 
     return _beginning(RULES, incomplete)
 
 
 def complete_trackers(incomplete: str) -> list[str]:
-    """Return the trackers that begin so, for the shell."""
+    """Return the trackers with this prefix, for shell completion."""
     from xmtc.tracking import TRACKERS
 
     return _beginning(TRACKERS, incomplete)

@@ -151,7 +151,7 @@ def seed_folder(model: str, seed: int) -> str:
 
 
 def parse_propensity(text: str | None) -> Propensity | None:
-    """Read "A,B"; None leaves the choice to the model."""
+    """Read "A,B"; return None for None, which means the model's own values."""
     from xmtc.core.config import build
     from xmtc.core.propensity import Propensity
 

@@ -1,4 +1,4 @@
-"""Panels of the help page: the groups that the options of every command are shown in.
+"""Panels of the help page, which group the options of every command.
 
 Commands declare an option with `data_option`, `method_option` and so on instead of `typer.Option`.
 """
@@ -23,6 +23,6 @@ advanced_option = partial(typer.Option, rich_help_panel=ADVANCED)
 
 
 def order_of(parameter: Any) -> int:
-    """Return the place of a parameter's panel on the help page; arguments and options without a panel come first."""
+    """Return the position of a parameter's panel on the help page; parameters without a panel come first."""
     panel = getattr(parameter, "rich_help_panel", None)
     return PANELS.index(panel) if panel in PANELS else -1

@@ -159,5 +159,5 @@ def _source(texts: list[str], path: str | None) -> list[str] | str:
 def _is_file(text: str) -> bool:
     try:
         return "\n" not in text and Path(text).is_file()
-    except (OSError, ValueError):  # too long for a name, or not one
+    except (OSError, ValueError):  # too long for a file name, or not a valid one
         return False

@@ -1,8 +1,8 @@
-"""Where predictions go: stdout, or a file in the format that its ending names. Decides nothing: writes what was found.
+"""Write predictions to stdout, or to a file in the format given by its extension.
 
-.csv, .tsv and .parquet hold one row per label of a document, best first: id, rank, label, name, score, and probability
-if the model is calibrated. With `wide` they hold one row per document: id, label_1, name_1, score_1 and so on. .jsonl
-holds the same rows as objects; with `wide`, one object per document, as `predict --json` prints it.
+.csv, .tsv and .parquet have one row per label of a document, best first: id, rank, label, name, score, and probability
+if the model is calibrated. With `wide` they have one row per document: id, label_1, name_1, score_1 and so on. .jsonl
+has the same rows as objects; with `wide`, one object per document, as `predict --json` prints it.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ _BREAKS = str.maketrans("\t\r\n", "   ")
 
 
 class Found(NamedTuple):
-    """Some documents with what a model found for them."""
+    """Some documents with a model's predictions for them."""
 
     ids: Sequence[str]
-    titles: Sequence[str]  # what to show of each document
+    titles: Sequence[str]  # display text of each document
     ranking: Ranking
 
 
 class Form(NamedTuple):
-    """How rows are laid out."""
+    """The layout of rows."""
 
     labels: LabelSet
-    k: int  # labels per document, at most
+    k: int  # maximum labels per document
     probabilities: bool
     wide: bool
 
     def columns(self) -> dict[str, type]:
-        """Return the names of the columns and what they hold."""
+        """Return the names and types of the columns."""
         of_label: dict[str, type] = {"label": str, "name": str, "score": float}
         if self.probabilities:
             of_label["probability"] = float
@@ -54,7 +54,7 @@ class Form(NamedTuple):
         return {"id": str, **numbered}
 
     def rows(self, found: Found) -> Iterator[list[Any]]:
-        """Give the rows of some documents, in the order of `columns`; None is an empty cell."""
+        """Yield the rows of some documents, in the order of `columns`; None is an empty cell."""
         n_columns = len(self.columns())
         scores = found.ranking.scores.tolist()
         chances = None if found.ranking.probabilities is None else found.ranking.probabilities.tolist()
@@ -76,7 +76,7 @@ Write = Callable[[Found], None]
 
 
 def check_output(path: str | None, json: bool, wide: bool) -> None:
-    """Raise, before any work is done, if the output could not be written in the format asked for."""
+    """Raise if the output cannot be written in the requested format; call it before prediction."""
     ending = _ending(path)
     packed = path is not None and path.lower().endswith(".gz")
     if (ending or packed) and (ending not in ENDINGS or (packed and ending == ".parquet")):
@@ -93,7 +93,7 @@ def check_output(path: str | None, json: bool, wide: bool) -> None:
 
 @contextmanager
 def open_output(path: str | None, form: Form, json: bool) -> Iterator[Write]:
-    """Open stdout, or a file that takes its name only when all is written, and give a function that writes to it."""
+    """Open stdout, or a file that is renamed when complete, and yield a function that writes to it."""
     ending = _ending(path)
     if path is None:
         yield _line_writer(sys.stdout, form, json)
@@ -111,7 +111,7 @@ def open_output(path: str | None, form: Form, json: bool) -> Iterator[Write]:
 
 
 def _ending(path: str | None) -> str:
-    """The ending that names the format, without .gz; none for stdout, pipes and devices."""
+    """Return the extension that names the format, without .gz; "" for stdout, pipes and devices."""
     if path is None or is_special(Path(path)):
         return ""
     file = Path(path.lower())
@@ -120,7 +120,7 @@ def _ending(path: str | None) -> str:
 
 @contextmanager
 def _open_text(path: str) -> Iterator[Any]:
-    """Open a text file that takes its name when all is written, packed if its name ends in .gz."""
+    """Open a text file that is renamed when complete, compressed if its name ends in .gz."""
     if not path.lower().endswith(".gz"):
         with open_whole(path) as file:
             yield file
@@ -160,7 +160,7 @@ def _table_writer(file: Any, form: Form, ending: str) -> Write:
     def write_row(row: Sequence[Any]) -> None:
         if ending == ".csv":
             rows.writerow(row)
-        else:  # no quoting: a line is a row
+        else:  # no quoting: one line is one row
             file.write("\t".join("" if cell is None else str(cell).translate(_BREAKS) for cell in row) + "\n")
 
     def write(found: Found) -> None:

@@ -1,6 +1,7 @@
-"""Progress on stderr: a bar on a terminal, plain lines elsewhere. Knows no commands.
+"""Show progress on stderr: a bar on a terminal, plain lines elsewhere. Independent of commands.
 
-Only what takes over two seconds is worth a line; so a quick run, or one that fails at once, says nothing else.
+Only stages that take more than two seconds print a line, so a fast run, or one that fails at once, prints nothing
+extra.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from rich.text import Text
 from xmtc.app.cli.console import duration, one_line
 from xmtc.core.progress import SILENT, Progress
 
-_QUICK = 2.0  # seconds: stages below are not worth a line
-_EVERY = 10.0  # seconds between two plain lines of one stage
+_QUICK = 2.0  # seconds: shorter stages print no line
+_EVERY = 10.0  # seconds between two lines of one stage
 
 
 @contextmanager
 def show_progress(shown: bool = True) -> Iterator[Progress]:
-    """Give a progress to hand down; `shown=False` where results and bars would share one terminal."""
+    """Yield a progress to pass on; use `shown=False` if results and bars would share one terminal."""
     console = Console(file=sys.stderr, highlight=False)
     if not shown:
         yield SILENT
@@ -47,13 +48,13 @@ class PlainProgress(Progress):
         self._started = self._told = time.monotonic()
 
     def stage(self, name: str) -> None:
-        """Tell of the stage before, if it took long."""
+        """Report the previous stage if it took long."""
         self.finish()
         self._name = name
         self._started = self._told = time.monotonic()
 
     def step(self, done: int, total: int) -> None:
-        """Tell now and then how far the stage is; a total of 0 is unknown."""
+        """Report the progress of the stage at intervals; a total of 0 means unknown."""
         now = time.monotonic()
         if done == 0 or now - self._told < _EVERY:
             return
@@ -63,7 +64,7 @@ class PlainProgress(Progress):
         self.say(f"{self._name}: {share}, {rate:,.0f}/s")
 
     def say(self, fact: str) -> None:
-        """Tell a fact; that nobody reads it is no reason to stop."""
+        """Print a message; ignore a closed stderr."""
         with suppress(OSError):
             print(one_line(fact, 300), file=sys.stderr, flush=True)
 
@@ -85,19 +86,19 @@ class BarProgress(Progress):
         self._started = time.monotonic()
 
     def stage(self, name: str) -> None:
-        """Begin a new bar."""
+        """Start a new bar."""
         self.finish()
         self._name = name
         self._started = time.monotonic()
         self._task = self._bars.add_task(name, total=None)
 
     def step(self, done: int, total: int) -> None:
-        """Move the bar; a total of 0 is unknown."""
+        """Advance the bar; a total of 0 means unknown."""
         if self._task is not None:
             self._bars.update(self._task, completed=done, total=total or None)
 
     def say(self, fact: str) -> None:
-        """Print a fact above the bar."""
+        """Print a message above the bar."""
         self._bars.console.print(Text(one_line(fact, 300)), soft_wrap=True)
 
     def finish(self) -> None:
@@ -118,15 +119,15 @@ def _bars(console: Console) -> Bars:
         FactsColumn(),
         console=console,
         transient=True,
-        redirect_stdout=False,  # results must not end up on stderr
+        redirect_stdout=False,  # results must not go to stderr
     )
 
 
 class FactsColumn(ProgressColumn):
-    """What is known of a stage: how far it is, its rate, the time taken and the time left."""
+    """The column of a bar with progress, rate, elapsed time and remaining time."""
 
     def render(self, task: Task) -> Text:
-        """Return the facts in one line."""
+        """Return these values in one line."""
         facts = [] if task.total is None else [f"{task.percentage:.0f} %"]
         if task.speed:
             facts.append(f"{task.speed:,.0f}/s")

@@ -1,4 +1,4 @@
-"""Rankings and explanations as JSON and as text for people. Decides nothing: prints what a model found."""
+"""Format rankings and explanations as JSON and as readable text. Computes nothing."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
 from xmtc.core.ranking import Ranking
 
-_WORDS = 8  # that an explanation lists
+_WORDS = 8  # words that an explanation lists
 _SCOPE = 20  # labels of a scope that are printed
 _SHOWN = 2000  # characters of a text that are printed
 
 
 def ranking_json(ids: Sequence[str], titles: Sequence[str], ranking: Ranking, labels: LabelSet) -> Iterator[str]:
-    """Give one JSON line per document, without padding."""
+    """Yield one JSON line per document, without padding."""
     numbers = {"score": ranking.scores.tolist()}
     if ranking.probabilities is not None:
         numbers["probability"] = ranking.probabilities.tolist()
@@ -38,7 +38,7 @@ def ranking_json(ids: Sequence[str], titles: Sequence[str], ranking: Ranking, la
 
 
 def ranking_text(ids: Sequence[str], titles: Sequence[str], ranking: Ranking, labels: LabelSet) -> Iterator[str]:
-    """Give the lines of each document: its id and first words, then scores, names and URIs, never cut."""
+    """Yield the lines of each document: its id and first words, then scores, names and URIs, never truncated."""
     for i, (id, title, found) in enumerate(zip(ids, titles, ranking.named(labels), strict=True)):
         yield f"{printable(id)}  {one_line(title, 80)}".rstrip()
         for place, (name, score) in enumerate(found):
@@ -105,7 +105,7 @@ def _print_field(console: Console, name: str, value: str) -> None:
 
 
 def _highlighted(text: str, explanation: Explanation) -> Text:
-    """The text with the words that pushed the label in green, those against it in red, the strong ones bold."""
+    """Return the text with words for the label in green, words against it in red, and strong words in bold."""
     shown = Text(printable(text[:_SHOWN]))
     strongest = max((abs(weight) for _, _, weight in explanation.spans), default=0.0)
     for start, end, weight in explanation.spans:

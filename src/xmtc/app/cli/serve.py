@@ -92,8 +92,8 @@ def serve(
     """
     folders = _folders(models or [], name or [])
     token = _token(token_file)
-    with HangUp() as hang_up:  # from now on: what is imported below takes a second
-        os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)  # workers have a folder of their own
+    with HangUp() as hang_up:  # from here on, because the imports below take a second
+        os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)  # workers have their own folder
         try:
             from xmtc.app.rest import ServerSettings, open_socket, serve_models, serve_with_workers
         except ModuleNotFoundError as error:

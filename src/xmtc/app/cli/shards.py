@@ -1,7 +1,7 @@
-"""Bulk prediction: many files in, as many files out under the same names, on any engine.
+"""Predict for many files on any engine; each output file has the name of its input file.
 
-A file is tagged by one task and written whole: to a temporary sibling that is renamed. So a file that is there is
-finished, and a run that is started again tags only what is missing.
+One task tags one file and writes it to a temporary file, which is renamed when complete. So an existing output file is
+finished, and a repeated run tags only the missing files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from xmtc.core.engine import Engine
 from xmtc.core.errors import ConfigError, DataError
 from xmtc.core.progress import Progress
 
-_RUN = ".xmtc-predict.json"  # in the output folder: what was asked for
+_RUN = ".xmtc-predict.json"  # in the output folder: the options of the run
 
 
 class Shard(NamedTuple):
@@ -34,12 +34,12 @@ class Shard(NamedTuple):
 
 
 def is_pattern(path: str, output: str | None) -> bool:
-    """Say whether many files are meant: a pattern such as 'shards/*.jsonl.gz', or a folder with an output."""
+    """Return whether a path means many files: a pattern such as 'shards/*.jsonl.gz', or a folder with an output."""
     return (Path(path).is_dir() and output is not None) or (not Path(path).exists() and glob.has_magic(path))
 
 
 def find_shards(pattern: str, output: str) -> list[Shard]:
-    """Return the files that a pattern, a folder or a path names, each with its place in the output folder."""
+    """Return the files of a pattern, folder or path, each with its path in the output folder."""
     if Path(pattern).is_dir():
         root, found = Path(pattern), [path for path in Path(pattern).rglob("*") if _is_visible(path, Path(pattern))]
     elif Path(pattern).is_file():
@@ -57,7 +57,7 @@ def find_shards(pattern: str, output: str) -> list[Shard]:
 
 
 def tag_shards(request: Request, shards: Sequence[Shard], output: str, engine: Engine, progress: Progress) -> None:
-    """Tag the files that are not finished, and report what was done."""
+    """Tag the unfinished files, and report the result."""
     folder = Path(output)
     for shard in shards:
         check_output(shard.output, request.json, request.wide)
@@ -73,7 +73,7 @@ def tag_shards(request: Request, shards: Sequence[Shard], output: str, engine: E
     progress.stage("ranking")
     started = time.monotonic()
     done = 0
-    # the largest first, so that no worker is left alone with one at the end
+    # the largest first, so that no worker is still busy with one at the end
     tasks = sorted(left, key=lambda shard: (-os.path.getsize(shard.source), shard))
     told: set[str] = set()
     wrong: list[str] = []
@@ -83,7 +83,7 @@ def tag_shards(request: Request, shards: Sequence[Shard], output: str, engine: E
         if mistake is not None:
             wrong.append(mistake)
         for warning in raised:
-            if warning.category.__name__ not in told:  # one of each kind: a thousand files may have a thousand
+            if warning.category.__name__ not in told:  # one of each kind: a thousand files may raise a thousand
                 told.add(warning.category.__name__)
                 warnings.warn(warning.text, warning.category, stacklevel=2)
     seconds = time.monotonic() - started
@@ -97,14 +97,14 @@ def tag_shards(request: Request, shards: Sequence[Shard], output: str, engine: E
 
 
 class _Raised(NamedTuple):
-    """A warning of a worker, which the process that the user sees must show."""
+    """A warning in a worker, which the main process must show."""
 
     category: type[Warning]
     text: str
 
 
 def _tag_shard(task: tuple[Request, Shard]) -> tuple[int, list[_Raised], str | None]:
-    """Tag one file, in any process; return the number of documents, our warnings, and what is wrong with the file."""
+    """Tag one file, in any process; return the number of documents, our warnings, and the error in the file, if any."""
     request, shard = task
     Path(shard.output).parent.mkdir(parents=True, exist_ok=True)
     n_documents, mistake = 0, None
@@ -113,7 +113,7 @@ def _tag_shard(task: tuple[Request, Shard]) -> tuple[int, list[_Raised], str | N
         tagger = _open(request)
         try:
             n_documents = tagger.tag(shard.source, shard.output, lambda done: None)
-        except DataError as error:  # one wrong file must not stop the others
+        except DataError as error:  # one invalid file must not stop the others
             mistake = str(error)
     ours = [
         _Raised(each.category, str(each.message)) for each in raised if each.category.__module__.startswith("xmtc.")
@@ -123,12 +123,12 @@ def _tag_shard(task: tuple[Request, Shard]) -> tuple[int, list[_Raised], str | N
 
 @lru_cache(maxsize=1)
 def _open(request: Request) -> Tagger:
-    """The model stays open in a worker; arrays that are mapped are in memory once per machine."""
+    """Open the model once per worker; memory-mapped arrays are in memory once per machine."""
     return request.open()
 
 
 def _begin(folder: Path, request: Request, shards: Sequence[Shard]) -> None:
-    """Make the output folder; refuse one that holds predictions of another model, or files of somebody else."""
+    """Create the output folder; raise if it has predictions of another model or other options, or unrelated files."""
     mark = folder / _RUN
     manifest = Path(request.model) / "model.json"
     asked = {
@@ -143,7 +143,7 @@ def _begin(folder: Path, request: Request, shards: Sequence[Shard]) -> None:
                 raise ConfigError(
                     f"{folder} holds predictions of another model or of other options; choose another folder"
                 )
-            for stale in folder.rglob(".*.writing-*"):  # of a run that was killed
+            for stale in folder.rglob(".*.writing-*"):  # left by a killed run
                 stale.unlink(missing_ok=True)
             return
         taken = next((shard.output for shard in shards if Path(shard.output).exists()), None)

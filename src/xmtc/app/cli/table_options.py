@@ -1,4 +1,4 @@
-"""Options that say how to read a table, shared by all commands that read tables."""
+"""Options for reading tables, shared by all commands that read them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xmtc.app.cli.panels import table_option
 if TYPE_CHECKING:
     from xmtc.data import TableMapping
 
-_PREFIX = "table_"  # of the parameters, for some commands have a `text` or `labels` of their own
+_PREFIX = "table_"  # of the parameters, because some commands have their own `text` or `labels`
 _OPTIONS = {
     "text": ("--text", "COLUMNS", "Text columns of a table, in order, such as title,description."),
     "labels": ("--labels", "COLUMN", "Label column of a table."),
@@ -37,7 +37,7 @@ class TableOptions(NamedTuple):
     table: str | None = None
 
     def mapping(self, model: str | None = None) -> TableMapping | None:
-        """Return the given options, completed by those that the model folder stores; None if there are none."""
+        """Return the given options, completed by those stored in the model folder; None if there are none."""
         from xmtc.core.config import build
         from xmtc.data import TableMapping, stored_mapping
 
@@ -64,7 +64,7 @@ def name_vocabulary(vocabulary: str | None, table: TableOptions) -> tuple[str | 
 
 
 def takes_tables(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the table options to a command, which receives them as its parameter `table`."""
+    """Add the table options to a command; it receives them as its parameter `table`."""
 
     @wraps(command)
     def run(**arguments: Any) -> None:

@@ -1,4 +1,4 @@
-"""Tables of evaluations and comparisons, and what is said of a saved model. Computes no score: prints them."""
+"""Print tables of evaluations and comparisons, and facts about a saved model. Computes no scores."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def print_saved(model: Model, folder: str, seconds: float | None = None) -> None
 
 
 def print_cascade(model: Model) -> None:
-    """Print what a cascade reaches by the share of documents for its expensive model; nothing for other models."""
+    """Print a cascade's scores by the share of documents for its expensive model; nothing for other models."""
     report = cascade_report(model)
     if not report:
         return
@@ -47,14 +47,14 @@ def print_cascade(model: Model) -> None:
 
 
 def print_leaderboard(model: Model, folder: str, seconds: Mapping[str, float] | None = None) -> None:
-    """Print what each member of a learned ensemble reaches and takes; nothing for other models."""
+    """Print the scores and times of each member of a learned ensemble; nothing for other models."""
     board = leaderboard(model)
     if not board:
         return
     keys = list(board[0]["scores"])
     timed = ["time"] if seconds else []
     measured = ["ms"] if "milliseconds" in board[0] else []
-    of_members = len(board) - 1 == len(member_names(model))  # a cascade's board is that of its parts
+    of_members = len(board) - 1 == len(member_names(model))  # the leaderboard of a cascade lists its parts
     table = Table(box=box.SIMPLE, title="leaderboard", title_justify="left", title_style="bold")
     table.add_column("model")
     for heading in (*keys, *measured, "share", "size", *timed):
@@ -83,7 +83,7 @@ def print_leaderboard(model: Model, folder: str, seconds: Mapping[str, float] | 
 
 
 def print_latency(model: Model) -> None:
-    """Print what a model was chosen from by a limit on latency, the chosen one in bold; nothing for other models."""
+    """Print the candidates for a latency limit, with the chosen model in bold; nothing for other models."""
     report = latency_report(model)
     if report is None:
         return
@@ -106,13 +106,13 @@ def print_latency(model: Model) -> None:
 
 
 def print_written(file: str | None, what: str = "report") -> None:
-    """Print where a report or another file was written, if one was."""
+    """Print the path of a report or another file, if one was written."""
     if file is not None:
         print(f"{what}: {file}")
 
 
 def print_report(report: Report) -> None:
-    """Print an evaluation: scores by depth, scores by how frequent labels are, and what they were measured on."""
+    """Print an evaluation: scores by depth, scores by label frequency, and the data."""
     console = out()
     console.print(Text(f"{report.model} on {report.data}: {report.n:,} documents, {report.n_labels:,} labels"))
     for grid in report.display_grids():
@@ -134,7 +134,7 @@ def print_report(report: Report) -> None:
 
 
 def print_spread(folders: Sequence[str], data: str, report: Report, spread: Mapping[str, tuple[float, float]]) -> None:
-    """Print the mean and the standard deviation of each score over models that differ in their seed."""
+    """Print the mean and the standard deviation of each score over models with different seeds."""
     console = out()
     console.print(Text(f"{', '.join(folders)} on {data}: {report.n:,} documents, truth {report.truth}"))
     table = _empty_table("percent", ["mean", "standard deviation"])
@@ -145,7 +145,7 @@ def print_spread(folders: Sequence[str], data: str, report: Report, spread: Mapp
 
 
 def print_comparison(comparison: Comparison, truth: str, data: str) -> None:
-    """Print models side by side, then each one's differences to the first, and all other pairs if there are any."""
+    """Print models side by side, then their differences to the first, then all other pairs if there are any."""
     console = out()
     console.print(Text(f"{len(comparison.models)} models on {data}: {comparison.n:,} documents, truth {truth}"))
     for i, model in enumerate(comparison.models, start=1):
@@ -170,7 +170,7 @@ def print_comparison(comparison: Comparison, truth: str, data: str) -> None:
 
 
 def print_side_by_side(comparison: Comparison) -> None:
-    """Print models in one table, with what the paired bootstrap says of each difference to the first."""
+    """Print models in one table, with the paired-bootstrap result for each difference to the first."""
     console = out()
     console.print(Text(f"{comparison.n:,} documents, in percent"))
     for i, model in enumerate(comparison.models, start=1):
@@ -199,7 +199,7 @@ def _difference_cells(found: Difference) -> list[str | Text]:
 
 
 def _cell(text: str) -> Text:
-    """A score, its interval dimmed."""
+    """Return a score with its interval dimmed."""
     score, bracket, interval = text.partition(" [")
     return Text(score).append(bracket + interval, style="dim")
 

@@ -1,7 +1,7 @@
-"""Documents in, rankings out, batch by batch, so that input and output may be of any size.
+"""Rank documents batch by batch, so that input and output may have any size.
 
-A `Request` says which model and what is asked of it, and can be sent to another process; the `Tagger` that it opens
-reads one source and writes one output at a time.
+A `Request` contains the model and the options, and can be sent to another process. The `Tagger` that it opens reads one
+source and writes one output at a time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Request(NamedTuple):
-    """What a user asks for; the fields are the options of `xmtc predict`."""
+    """A prediction request; the fields are the options of `xmtc predict`."""
 
     model: str
     k: int
@@ -37,7 +37,7 @@ class Request(NamedTuple):
     mapping: TableMapping | None
 
     def open(self) -> Tagger:
-        """Load the model and check what is asked of it."""
+        """Load the model and check the options."""
         model = api.load(self.model)
         k = min(self.k, count_ranked(model))
         chosen = None if self.target is None else find_threshold(model, self.target, k)
@@ -49,22 +49,22 @@ class Request(NamedTuple):
 
 class _Batch(NamedTuple):
     ids: list[str]
-    titles: Sequence[str]  # what to show of each document
+    titles: Sequence[str]  # display text of each document
     documents: Documents
 
 
 @dataclass(frozen=True, eq=False)
 class Tagger:
-    """A loaded model with what is asked of it."""
+    """A loaded model with the options of a request."""
 
     request: Request
     model: Model
     form: Form
     steering: Steering
-    chosen: Threshold | None  # by a target
+    chosen: Threshold | None  # chosen for a target
 
     def tag(self, source: list[str] | str, output: str | None, step: Callable[[int], None]) -> int:
-        """Rank texts, or a file's documents, and write what was found; return the number of documents.
+        """Rank texts, or a file's documents, and write the results; return the number of documents.
 
         `step` is called with the number of documents so far.
         """
@@ -99,7 +99,7 @@ class Tagger:
                 first += len(ids)
 
     def _warn_of_strange(self, batch: _Batch) -> bool:
-        """Warn, once per source, of texts of which the model knows hardly a word; return whether it was done."""
+        """Warn, once per source, if the model knows hardly any words of the texts; return whether it warned."""
         from xmtc.core.suspicions import LOOKED_AT, find_strange, warn
 
         if api.n_features(self.model) is not None:

@@ -135,7 +135,7 @@ def _report(done: dict[str, Any], progress: Progress) -> None:
         changes.append(f"{_count(done['new_labels'], 'new label')} {where}")
     if done["retired_labels"]:
         changes.append(f"{_count(done['retired_labels'], 'label')} retired")
-    if done["documents"] and "nodes" not in done:  # a model that holds its documents
+    if done["documents"] and "nodes" not in done:  # a model that contains its documents
         changes.append(_count(done["documents"], "document"))
     elif done["documents"]:
         changes.append(f"{done['refitted_nodes']:,} of {_count(done['nodes'], 'node')} refitted")

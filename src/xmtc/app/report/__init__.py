@@ -1,6 +1,6 @@
-"""Reports: one HTML file about one model, or about several side by side. Knows no terminal.
+"""Reports: one HTML file about one model, or about several models side by side. Prints nothing.
 
-Call `check_report` before the long work, then `evaluate_to_page` or `compare_to_page`.
+Call `check_report` before the evaluation, then `evaluate_to_page` or `compare_to_page`.
 """
 
 from xmtc.app.report.comparison import compare_to_page

@@ -1,7 +1,8 @@
-"""Report analysis: what a report shows of a model beyond its scores.
+"""Compute what a report shows about a model besides its scores.
 
-A model, a corpus and the model's ranking of it enter; the labels it does best and worst, how far its scores are
-probabilities, and documents it tagged right and wrong leave. All choices are seeded. Knows neither HTML nor plots.
+The input is a model, a corpus and the model's ranking of it. The output is the labels with the best and worst scores,
+the reliability of its scores as probabilities, and documents tagged correctly and incorrectly. All random choices are
+seeded. Independent of HTML and plots.
 """
 
 from __future__ import annotations
@@ -21,27 +22,27 @@ from xmtc.core.metrics import BINS, TruthMode, find_right, label_bins
 from xmtc.core.model import Model
 from xmtc.core.ranking import Ranking
 
-_PAIRS = 20  # that a point of the reliability diagram needs
-_TOP = 5  # labels of a document that are shown and that labels are scored by
-_LISTED = 10  # best labels, and worst
-_EXAMPLES = 5  # documents tagged right, and wrong
-_ENOUGH = (10, 5, 2, 1)  # test documents a label needs to be listed: the first number that leaves a list
+_PAIRS = 20  # minimum pairs per point of the reliability diagram
+_TOP = 5  # labels per document that are shown and used to score labels
+_LISTED = 10  # number of best labels, and of worst labels
+_EXAMPLES = 5  # number of documents tagged correctly, and of those tagged incorrectly
+_ENOUGH = (10, 5, 2, 1)  # minimum test documents of a listed label: the first number that gives a non-empty list
 
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """A model's ranking beside the truth, document by document."""
+    """A model's ranking and the true labels, document by document."""
 
     model: Model
     corpus: Corpus  # over the model's labels
     truth: sp.csr_matrix  # (documents × label entries)
     ranking: Ranking
-    hits: NDArray[np.bool_]  # (documents, places): whether a ranked label is true
+    hits: NDArray[np.bool_]  # (documents, ranks): whether a ranked label is true
     counted: NDArray[np.int64]  # rows that the scores count
 
     @property
     def answered(self) -> NDArray[np.int64]:
-        """Rows that have a true label and were given one."""
+        """Return the rows that have a true label and at least one predicted label."""
         has_truth = np.diff(self.truth.indptr) > 0
         has_label = self.ranking.labels[:, 0] >= 0
         return np.intersect1d(self.counted, np.flatnonzero(has_truth & has_label))
@@ -49,21 +50,21 @@ class Judged:
 
 @dataclass(frozen=True)
 class Reliability:
-    """How often labels are right, beside how sure the model was."""
+    """How often labels are correct, compared with the model's probabilities."""
 
-    points: tuple[tuple[float, float], ...]  # (mean probability, share that is right) in each tenth of the scale
-    ece: float  # expected calibration error: mean distance between the two, over 15 groups of equal size
-    by_bin: dict[str, float]  # the same among few, medium, many alone
+    points: tuple[tuple[float, float], ...]  # (mean probability, share of correct labels) in each tenth of the scale
+    ece: float  # expected calibration error: mean difference of the two, over 15 groups of equal size
+    by_bin: dict[str, float]  # the same for few, medium and many separately
 
 
 @dataclass(frozen=True)
 class LabelScore:
-    """How well one label is found among the top 5; in percent."""
+    """How well one label is predicted in the top 5, in percent."""
 
     label: str
     name: str
-    trained: int  # documents in training
-    tested: int  # documents it is true of
+    trained: int  # training documents
+    tested: int  # test documents with this label
     precision: float
     recall: float
     f: float
@@ -71,7 +72,7 @@ class LabelScore:
 
 @dataclass(frozen=True)
 class Given:
-    """A label that a model gave a document."""
+    """A label that a model predicted for a document."""
 
     label: str
     name: str
@@ -82,16 +83,16 @@ class Given:
 
 @dataclass(frozen=True)
 class Tagged:
-    """What a model made of one document."""
+    """A model's predictions for one document."""
 
     given: tuple[Given, ...]  # best first
-    missed: tuple[str, ...]  # names of true labels that are not among them
-    explanation: Explanation | None  # of the first; None where there is no text to explain
+    missed: tuple[str, ...]  # names of true labels that were not predicted
+    explanation: Explanation | None  # of the first label; None without a text to explain
 
 
 @dataclass(frozen=True)
 class Example:
-    """One document, and what each of some models made of it."""
+    """One document, and the predictions of each model for it."""
 
     id: str
     text: str | None
@@ -99,7 +100,7 @@ class Example:
 
 
 def judge(model: Model, corpus: Corpus, ranking: Ranking, mode: TruthMode) -> Judged:
-    """Lay a ranking beside the truth; mode "known" leaves out labels that training never saw, as in the scores."""
+    """Compare a ranking with the truth; mode "known" leaves out labels that training never saw, as in the scores."""
     aligned = corpus.align(model.labels)
     truth = sp.csr_matrix(aligned.Y, copy=True)
     if mode == "known":
@@ -113,7 +114,7 @@ def judge(model: Model, corpus: Corpus, ranking: Ranking, mode: TruthMode) -> Ju
 def score_labels(judged: Judged) -> tuple[list[LabelScore], list[LabelScore], int]:
     """Return the best labels, the worst, and how many test documents a label needed to be listed.
 
-    Only labels that the model can give are listed: those that training never saw have no chance.
+    Only labels that the model can predict are listed; labels that training never saw are left out.
     """
     labels, n = judged.corpus.labels, len(judged.corpus.labels)
     top, hits = judged.ranking.labels[judged.counted, :_TOP], judged.hits[judged.counted, :_TOP]
@@ -138,16 +139,16 @@ def score_labels(judged: Judged) -> tuple[list[LabelScore], list[LabelScore], in
         )
 
     worst_first = listed[np.lexsort((listed, -true[listed], f[listed]))]
-    half = -(-len(listed) // 2)  # with few labels none stands in both lists
+    half = -(-len(listed) // 2)  # with few labels, no label is in both lists
     best = [score(entry) for entry in order[: min(_LISTED, half)]]
     worst = [score(entry) for entry in worst_first[: min(_LISTED, len(listed) - half)]]
     return best, worst, least
 
 
 def measure_reliability(judged: Judged) -> dict[str, Reliability]:
-    """Compare scores, and the probabilities of a calibrated model, with how often labels are right.
+    """Compare scores, and the probabilities of a calibrated model, with how often labels are correct.
 
-    Over the pairs of each counted document with its first 20 labels; scores outside 0 to 1 are clipped.
+    Uses the pairs of each counted document and its first 20 labels; scores outside 0 to 1 are clipped.
     """
     rows, ranking = judged.counted, judged.ranking.top(DEPTH)
     labels = ranking.labels[rows]
@@ -169,7 +170,7 @@ def _reliability(sure: NDArray[np.floating], right: NDArray[np.bool_], bins: NDA
 
 
 def _points(sure: NDArray[np.floating], right: NDArray[np.bool_]) -> tuple[tuple[float, float], ...]:
-    """(mean probability, share right) in each tenth of the scale that has enough pairs to tell."""
+    """Return (mean probability, share of correct labels) for each tenth of the scale with enough pairs."""
     tenth = np.minimum((10 * sure).astype(np.int64), 9)
     enough = min(_PAIRS, len(sure))
     tenths = [pairs for pairs in (np.flatnonzero(tenth == i) for i in range(10)) if len(pairs) >= enough]
@@ -177,14 +178,14 @@ def _points(sure: NDArray[np.floating], right: NDArray[np.bool_]) -> tuple[tuple
 
 
 def draw_examples(name: str, judged: Judged, right: bool, seed: int = 0) -> list[Example]:
-    """Draw documents whose first label is right, or is wrong."""
+    """Sample documents whose first label is correct, or is incorrect."""
     first_is_right = judged.hits[judged.answered, 0]
     rows = judged.answered[first_is_right == right]
     return [_example(row, {name: judged}) for row in _draw(rows, _EXAMPLES, seed)]
 
 
 def draw_differences(judged: Mapping[str, Judged], seed: int = 0) -> list[Example]:
-    """Draw documents on whose first label the models differ: some that the first has right, and some it has wrong."""
+    """Sample documents on whose first label the models differ: some that the first model gets right, and some wrong."""
     first, *others = judged.values()
     rows = first.answered
     for other in others:

@@ -1,4 +1,4 @@
-"""The page of `compare --report`: several models on one data set, measured against the first of them."""
+"""The page of `compare --report`: several models on one data set, compared with the first."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def compare_to_page(
     *,
     all_pairs: bool = False,
 ) -> Comparison:
-    """Compare models and write the page about them; documents are ranked once for both."""
+    """Compare models and write the page about them; documents are ranked only once."""
     rankings = {name: api.rank_corpus(model, corpus, DEPTH, progress) for name, model in models.items()}
     comparison = api.compare(
         models, corpus, source.truth, propensity, all_pairs=all_pairs, rankings=rankings, progress=progress
@@ -60,7 +60,7 @@ def compare_to_page(
 
 
 def comparison_page(comparison: Comparison, judged: Mapping[str, Judged], origin: dict[str, str], data: str) -> Page:
-    """Lay out a comparison; `judged` are the rankings that it scored, 20 labels deep, by model."""
+    """Return the page of a comparison; `judged`: the scored rankings by model, with 20 labels per document."""
     names = short_names(comparison.models)
     shown = {names[model]: one for model, one in judged.items()}
     models = {name: one.model for name, one in shown.items()}
@@ -92,7 +92,7 @@ def comparison_page(comparison: Comparison, judged: Mapping[str, Judged], origin
 
 
 def short_names(folders: tuple[str, ...]) -> dict[str, str]:
-    """Return a short name for each folder: its last part, with as many before it as tell them apart."""
+    """Return a short name for each folder: its last part, and earlier parts if needed to tell folders apart."""
     for parts in range(1, 1 + max(len(Path(folder).parts) for folder in folders)):
         names = {folder: "/".join(Path(folder).parts[-parts:]) for folder in folders}
         if len(set(names.values())) == len(folders) and all(names.values()):

@@ -55,7 +55,7 @@ def evaluate_to_page(
 ) -> tuple[Report, Ranking, dict[str, Any]]:
     """Evaluate a model and write the page about it; return report, ranking, and scores of the stages before the last.
 
-    Documents are ranked once for all of these.
+    Documents are ranked only once.
     """
     ranking, stages = api.rank_in_stages(model, corpus, DEPTH, source.truth, progress)
     report = api.evaluate(model, corpus, source.truth, propensity, ranking=ranking, progress=progress)
@@ -70,9 +70,9 @@ def evaluate_to_page(
 def evaluation_page(
     report: Report, judged: Judged, origin: dict[str, str], matching: Sequence[Mapping[str, Any]] = ()
 ) -> Page:
-    """Lay out an evaluation; `judged` is the ranking that it scored, 20 labels deep.
+    """Return the page of an evaluation; `judged`: the scored ranking, with 20 labels per document.
 
-    matching: what the members of a model in stages retrieve, as `api.rank_in_stages` measures it.
+    matching: scores of what the members of a model in stages retrieve, from `api.rank_in_stages`.
     """
     model = judged.model
     sections = [

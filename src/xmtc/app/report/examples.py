@@ -1,4 +1,4 @@
-"""Documents in a report: their text with the words that led to a label, and the labels given. Markup only."""
+"""Show documents in a report: their text with the words that led to a label marked, and the predicted labels."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from xmtc.app.report.markup import Content, Html, tag
 from xmtc.core.explanation import Explanation
 
 _SHOWN = 600  # characters of a text
-_BEFORE = 150  # of them before the strongest word, where that lies further on
-_WEAK = 0.15  # of the strongest push: words below are not marked
+_BEFORE = 150  # of these, characters before the strongest word, if it comes later in the text
+_WEAK = 0.15  # of the strongest weight: weaker words are not marked
 _STRONG = 1 / 3
-_WORDS = 4  # that a model's choice is put down to
+_WORDS = 4  # words that explain a model's choice
 _MISSED = 8  # true labels that are listed
 
 
 def legend() -> Html:
-    """Say how words are marked."""
+    """Return a legend for the marked words."""
     return tag(
         "p",
         "Words that raise the score of the first label are ",
@@ -30,7 +30,7 @@ def legend() -> Html:
 
 
 def show_example(example: Example) -> Html:
-    """Return one document of a report on one model."""
+    """Return the HTML of one document in a report on one model."""
     ((_, tagged),) = example.tagged.items()
     return tag(
         "article",
@@ -42,7 +42,7 @@ def show_example(example: Example) -> Html:
 
 
 def show_difference(example: Example) -> Html:
-    """Return one document and what each of several models made of it."""
+    """Return the HTML of one document and the predictions of each of several models."""
     models = [
         tag("div", tag("h5", name), _given(tagged.given), _because(example.text, tagged.explanation))
         for name, tagged in example.tagged.items()
@@ -60,7 +60,7 @@ def show_difference(example: Example) -> Html:
 
 
 def mark_words(text: str, explanation: Explanation | None) -> list[Content]:
-    """Return a part of the text, the strongest word in it, with the words that pushed the label marked."""
+    """Return a part of the text around the strongest word, with the words for and against the label marked."""
     spans = explanation.spans if explanation is not None else ()
     strongest = max((abs(weight) for _, _, weight in spans), default=0.0)
     marked = sorted(span for span in spans if abs(span[2]) >= _WEAK * strongest and span[2] and span[1] > span[0])

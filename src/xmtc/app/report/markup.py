@@ -1,4 +1,4 @@
-"""HTML from Python values. Whatever is not `Html` is escaped, so that a text or label shows as it is."""
+"""Build HTML from Python values. Everything that is not `Html` is escaped, so that texts and labels show literally."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from xmtc.app.text import printable
 
 
 class Html(str):
-    """Markup that goes into the page as it is; only `tag` and the plots make it."""
+    """Markup that is not escaped; created only by `tag` and the plots."""
 
 
 Content = str | Iterable["Content"] | None
 
 
 def tag(name: str, *content: Content, **attributes: str | int | bool | None) -> Html:
-    """Return an element; an attribute `class_` is `class`, `aria_label` is `aria-label`; None leaves one out."""
+    """Return an element; attribute `class_` becomes `class`, `aria_label` becomes `aria-label`; None is left out."""
     given = "".join(
         f" {key.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{_escaped(str(value))}"')
         for key, value in attributes.items()
@@ -26,7 +26,7 @@ def tag(name: str, *content: Content, **attributes: str | int | bool | None) -> 
 
 
 def join(*content: Content) -> Html:
-    """Return contents one after the other, lists included."""
+    """Concatenate contents, including lists."""
     parts = []
     for part in content:
         if isinstance(part, str):
@@ -39,7 +39,7 @@ def join(*content: Content) -> Html:
 def table(
     caption: Content, columns: Sequence[Content], rows: Iterable[Sequence[Content]], class_: str | None = None
 ) -> Html:
-    """Return a table that scrolls by itself where it is wider than the page; each row's first cell is its header."""
+    """Return a table that scrolls if it is wider than the page; the first cell of each row is its header."""
     head = tag("tr", [tag("th", column, scope="col") for column in columns])
     body = [tag("tr", tag("th", first, scope="row"), [tag("td", cell) for cell in rest]) for first, *rest in rows]
     inner = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", body), class_=class_)

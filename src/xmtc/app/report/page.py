@@ -1,7 +1,7 @@
-"""Reports: one HTML file that needs nothing else, neither network nor scripts.
+"""Write a report as one self-contained HTML file, without network access or scripts.
 
-`evaluate --report` and `compare --report` hand over what they measured; here it becomes a page, written whole or not at
-all. The same measurements give the same bytes.
+The input is the measurements of `evaluate --report` and `compare --report`. The file is written atomically. The same
+measurements give the same bytes.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, DataError
 from xmtc.core.metrics import TruthMode
 
-# nothing but what the file holds: whatever a text says, no request leaves
+# allow only what is in the file: no text can cause a network request
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 class Source(NamedTuple):
-    """Where the documents of a report come from, and which of their labels count as true."""
+    """The source of a report's documents, and which of their labels count as true."""
 
     data: str
     split: str = "test"
@@ -40,15 +40,15 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True)
 class Page:
-    """What a page says."""
+    """The contents of a page."""
 
     title: str
     about: Content  # below the title
-    sections: list[tuple[str, str, Html]]  # id, name in the list of contents, content
+    sections: list[tuple[str, str, Html]]  # id, name in the table of contents, content
 
 
 def check_report(path: str) -> None:
-    """Refuse, before the long work of evaluation, a report that could not be drawn or written."""
+    """Raise if a report cannot be drawn or written; call it before the evaluation."""
     if importlib.util.find_spec("matplotlib") is None:
         raise ConfigError("a report needs matplotlib for its plots; install it with: pip install 'xmtc[report]'")
     target = Path(path).resolve()
@@ -56,7 +56,7 @@ def check_report(path: str) -> None:
         raise DataError(f"cannot write the report to {path}: it is a folder; name a file, such as report.html")
     if not target.parent.is_dir():
         raise DataError(f"cannot write the report to {path}: no folder {target.parent}; create it first")
-    try:  # asking the permission bits would not see a read-only disk
+    try:  # permission bits do not show a read-only disk
         if is_special(target):
             return
         probe = target.with_name(f".{target.name}.probe-{os.getpid()}")
@@ -67,7 +67,7 @@ def check_report(path: str) -> None:
 
 
 def write_page(path: str, page: Page) -> None:
-    """Write a page to a file, whole or not at all."""
+    """Write a page to a file atomically."""
     text = _html(page)
     try:
         with open_whole(path, "the report ") as file:
@@ -77,7 +77,7 @@ def write_page(path: str, page: Page) -> None:
 
 
 def describe_origin(source: Source, corpus: Corpus, propensity: Mapping[str, float]) -> dict[str, str]:
-    """Say what was measured, and by which code: what must be known to repeat it."""
+    """Return what was measured and with which code, as needed to reproduce it."""
     known = {
         "all": "all labels of the data count, including those that were not in the training data",
         "known": "only labels of the training data count",
@@ -121,18 +121,18 @@ def _html(page: Page) -> str:
 
 
 def _made_from(data: str) -> Iterator[tuple[str, str]]:
-    """What built-in data says of its origin: the versions of the packages that it was made of."""
+    """Yield the origin of built-in data: the versions of the packages it was built from."""
     try:
         about: Any = json.loads((Path(data) / "about.json").read_text(encoding="utf-8"))
         versions = about["versions"]
         yield "made from", ", ".join(f"{package} {version}" for package, version in versions.items())
         yield "sha256 of its files", str(about["sha256"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # other data has no such file, or its own
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # other data has no such file, or another one
         return
 
 
 def _commit() -> str:
-    """The commit of the sources that run, where they lie in a repository of their own; else nothing."""
+    """Return the commit of the running sources if they are in their own repository, else ""."""
     root = Path(xmtc.__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return ""

@@ -1,7 +1,7 @@
-"""Plots as inline SVG, drawn by matplotlib: numbers enter, markup leaves. Knows no model.
+"""Draw plots as inline SVG with matplotlib, from numbers to markup. Independent of models.
 
-Text stays text, and colours become CSS variables of the page, so that one drawing serves light and dark. Figures are
-small, about as wide as a phone, so that their text is readable there.
+Text stays text, and colours become CSS variables of the page, so that one drawing works in light and dark mode. Figures
+are small, about as wide as a phone, so that their text is readable there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from xmtc.app.report.markup import Html, join, tag
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# colours that no one else uses stand for the page's variables until the drawing is markup
+# unusual colours, which are replaced by the page's variables in the markup
 _INK, _MUTED, _GRID = "#000001", "#000002", "#000003"
 _SERIES = ("#000011", "#000012", "#000013", "#000014", "#000015", "#000016")
 _VARIABLES = {
@@ -33,7 +33,7 @@ _MARKERS = ("o", "s", "^", "D", "v", "P")
 _WIDTH, _HEIGHT = 4.9, 3.2  # inches; 72 units of the drawing each
 _SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
-    "text.parse_math": False,  # a dollar in a name is a dollar
+    "text.parse_math": False,  # a dollar sign in a name is not math
     "svg.hashsalt": "xmtc",  # the same numbers give the same bytes
     "font.size": 11,
     "axes.spines.top": False,
@@ -60,7 +60,7 @@ _SETTINGS: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Bars:
-    """One bar in each group: values in percent, with intervals where known."""
+    """One bar per group: values in percent, with intervals if known."""
 
     name: str
     values: Sequence[float]
@@ -69,7 +69,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Line:
-    """Points joined by a line."""
+    """Points connected by a line."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -99,7 +99,7 @@ def plot_bars(id: str, title: str, groups: Sequence[str], bars: Sequence[Bars]) 
 
 
 def plot_zipf(id: str, title: str, points: Sequence[tuple[int, int]], starts: Mapping[str, int]) -> Html:
-    """Draw a label's training documents by its rank, both on log scales; `starts` are the bins' fewest documents."""
+    """Draw the training documents of labels by rank, both on log scales; `starts`: minimum documents of each bin."""
     with _figure() as figure:
         axes = figure.add_subplot()
         ranks, counts = zip(*points, strict=True)
@@ -107,7 +107,7 @@ def plot_zipf(id: str, title: str, points: Sequence[tuple[int, int]], starts: Ma
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_ylim(0.8, 1.6 * max(counts))
-        for name, start in starts.items():  # below the curve, on the left, there is room for names
+        for name, start in starts.items():  # there is room for names on the left, below the curve
             if 1 < start <= max(counts):
                 axes.axhline(start, color=_MUTED, linewidth=1, linestyle=(0, (4, 3)))
             if start <= max(counts):
@@ -143,7 +143,7 @@ def plot_training_curves(id: str, title: str, curves: Mapping[str, Sequence[Mapp
 
 
 def plot_reliability(id: str, title: str, lines: Sequence[Line]) -> Html:
-    """Draw how often labels of a given probability are right; the diagonal is perfect."""
+    """Draw how often labels of a given probability are correct; the diagonal is perfect."""
     with _figure(1.1) as figure:
         axes = figure.add_subplot()
         axes.plot([0, 1], [0, 1], color=_MUTED, linewidth=1, linestyle=(0, (4, 3)))
@@ -166,7 +166,7 @@ def plot_reliability(id: str, title: str, lines: Sequence[Line]) -> Html:
 def plot_differences(
     id: str, title: str, keys: Sequence[str], models: Mapping[str, Sequence[tuple[float, float, float]]]
 ) -> Html:
-    """Draw each model's (difference, low, high) to the first, score by score; left of 0 is worse."""
+    """Draw each model's (difference, low, high) to the first model for each score; left of 0 is worse."""
     with _figure(0.35 + 0.09 * len(keys) * max(1, 0.6 * len(models))) as figure:
         axes = figure.add_subplot()
         axes.axvline(0, color=_INK, linewidth=1)
@@ -195,8 +195,8 @@ _OFFSET: dict[str, Any] = {"textcoords": "offset points", "color": _MUTED}
 
 @contextmanager
 def _figure(height: float = 1.0) -> Iterator[Figure]:
-    """Give a figure of the page's style; `height` is relative to the usual one."""
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of caches that no reader of a report has
+    """Yield a figure in the page's style; `height` is relative to the usual one."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # hide messages about its caches
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -209,12 +209,12 @@ def _colour(i: int) -> str:
 
 
 def _fits(names: Sequence[str]) -> bool:
-    """Whether a legend of these names is no wider than the figure, at six units a letter."""
+    """Return whether a legend of these names fits into the figure, at six units per letter."""
     return 6 * sum(map(len, names)) + 31 * len(names) < 72 * _WIDTH
 
 
 def _shown(name: str) -> str:
-    """A name that matplotlib does not leave out of legends for its first letter."""
+    """Return a name that matplotlib does not hide from legends because of its first letter."""
     return f" {name}" if name.startswith("_") else name
 
 
@@ -225,7 +225,7 @@ def _legend(figure: Figure, n: int) -> None:
 
 
 def _whole_numbers(*axes: Any) -> None:
-    """Write whole numbers, in full, at whole numbers only."""
+    """Place ticks at whole numbers only, written in full."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
     for axis in axes:
@@ -242,10 +242,10 @@ def _pairs(groups: Sequence[str], values: Sequence[float]) -> list[str]:
 
 
 def _markup(figure: Figure, id: str, title: str, description: str) -> Html:
-    """Turn a figure into an `svg` element that takes its colours and font from the page, and its own ids."""
+    """Convert a figure to an `svg` element with unique ids, and the colours and font of the page."""
     file = io.StringIO()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of letters that its font lacks: the reader's has them
+        warnings.simplefilter("ignore")  # about letters missing in its font: the browser's font has them
         figure.savefig(file, format="svg", facecolor="none", metadata={"Date": None, "Creator": None})
     drawing = file.getvalue()
     box = re.search(r'viewBox="([^"]+)"', drawing)

@@ -1,6 +1,6 @@
-"""The sections that every report has: labels by frequency, their distribution, probabilities, training, settings.
+"""The sections of every report: labels by frequency, their distribution, probabilities, training, settings.
 
-What was measured enters, markup leaves. Computes no score.
+The input is measurements, the output is markup. Computes no scores.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ def figure(plot: Html, caption: Content) -> Html:
 
 
 def number(value: float, interval: Sequence[float] | None = None) -> Html:
-    """Return a percentage as tables show it, with its interval."""
+    """Return a percentage with its interval, as shown in tables."""
     if interval is None:
         return join(f"{value:.2f}")
     return join(f"{value:.2f} ", tag("small", f"[{interval[0]:.1f}, {interval[1]:.1f}]", class_="interval"))
 
 
 def breakable(name: str) -> Html:
-    """Return a long name that may go on in the next line after a dot and the like, not within a word."""
+    """Return a long name that may be wrapped after a dot or similar, but not within a word."""
     parts = re.split(r"(?<=[._/-])", name)
     return join(*(part if i == 0 else [Html("<wbr>"), part] for i, part in enumerate(parts)))
 
 
 def zipf_section(labels: LabelSet) -> Html:
-    """Say how unevenly the training documents are spread over the labels."""
+    """Show how unevenly the training documents are distributed over the labels."""
     counts = np.sort(labels.counts[labels.counts > 0])[::-1]
     few = BINS["medium"].first - 1
     rare = int(np.count_nonzero(counts <= few))
@@ -63,7 +63,7 @@ def zipf_section(labels: LabelSet) -> Html:
 
 
 def reliability_section(found: Mapping[str, Mapping[str, Reliability]]) -> Html:
-    """Show how far scores, and calibrated probabilities, say how often a label is right; by model, then by kind."""
+    """Show how well scores and calibrated probabilities match how often a label is correct; by model, then by kind."""
     several = len(found) > 1
     content: list[Content] = []
     rows: list[list[Content]] = []
@@ -94,12 +94,12 @@ def reliability_section(found: Mapping[str, Mapping[str, Reliability]]) -> Html:
 
 
 def training_section(models: Mapping[str, Model]) -> Html | None:
-    """Show how loss and dev score went, for models that were trained in epochs."""
+    """Show loss and dev score by epoch, for models that were trained in epochs."""
     curves: dict[str, Epochs] = {}
     metrics = set()
     for name, model in models.items():
         for method, epochs in training_curves(model).items():
-            if epochs not in curves.values():  # a model and an ensemble that holds it have the same
+            if epochs not in curves.values():  # a model and an ensemble that contains it have the same curves
                 curves[f"{name}: {method}" if len(models) > 1 else method] = epochs
                 metrics.add(model.manifest.config.get("train", {}).get("metric", "score"))
     if not curves:
@@ -112,14 +112,14 @@ def training_section(models: Mapping[str, Model]) -> Html | None:
         for entry in epochs
     ]
     values = table(title, ["model", "epoch", "loss", f"{metric} on dev"], rows)
-    if max(map(len, curves.values())) < 2:  # one point is no curve
+    if max(map(len, curves.values())) < 2:  # one point is not a curve
         return section("training", "Training", values)
     drawn = figure(plots.plot_training_curves("curves", title, curves, metric), f"{title}. The best epoch is kept.")
     return section("training", "Training", drawn, details("The same as a table", values))
 
 
 def label_tables(best: Sequence[LabelScore], worst: Sequence[LabelScore], least: int) -> Html:
-    """List the labels that a model finds best and worst."""
+    """List the labels with the best and worst scores."""
     documents = "document" if least == 1 else "documents"
     told = f"Labels with {least} test {documents} or more, by F among the first five labels of each document; "
     told += "train and test are the documents that have them."
@@ -133,10 +133,10 @@ def label_tables(best: Sequence[LabelScore], worst: Sequence[LabelScore], least:
 
 
 def settings_section(models: Mapping[str, Model], origin: Mapping[str, str]) -> Html:
-    """Say what was measured, by which code, and how the models were trained."""
+    """Show what was measured, with which code, and how the models were trained."""
     known = tag("dl", [[tag("dt", name), tag("dd", value)] for name, value in origin.items()])
     trainings = {name: _training(model) for name, model in models.items()}
-    # in one order, whether a model was trained just now or loaded
+    # in the same order for a model just trained and a loaded one
     settings = {name: dict(sorted(flat_settings(model.manifest.config))) for name, model in models.items()}
     rows = [
         [key, *(values.get(key, "–") for values in found.values())]

@@ -1,4 +1,4 @@
-"""The server: HTTP in front of loaded models. Needs the extra `serve`, so import this room only to serve.
+"""The HTTP server for loaded models. Needs the extra `serve`, so import this package only to serve.
 
 Call `open_socket`, then `serve_models` for one process, or `serve_with_workers` for several.
 """

@@ -1,8 +1,8 @@
-"""Annif's REST API, for its clients: a model is a project, a label's id its URI.
+"""Annif's REST API, for its clients: a model is a project, and a label's id is its URI.
 
-Scores are probabilities where the model is calibrated, else its scores, both kept between 0 and 1 as Annif's are. A
-label has no notation. Names are given in the requested language where the vocabulary has them; a vocabulary of one
-language only does not store which one it is: "und".
+Scores are probabilities if the model is calibrated, else its scores; both are clipped to 0 to 1, as Annif's are. Labels
+have no notation. Names are in the requested language if the vocabulary has them. A vocabulary with one language does
+not store which one it is; it is reported as "und".
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from xmtc.core.labels import LabelSet
 
 _UNKNOWN = "und"
 _LANGUAGE_HELP = "Language of label names, such as de; where a label has no name in it, its usual name is given."
-Shape = Callable[[list[list[dict[str, Any]]]], Any]  # from the results of each text to the answer
+Shape = Callable[[list[list[dict[str, Any]]]], Any]  # results of each text → the response
 
 Limit = Annotated[int, Field(ge=0, description=f"Results, at most; more than {MAX_K} are never given.")]
 Threshold = Annotated[Probability, Field(description="Leave out results of a lower score.")]
 
 
 class Wanted(NamedTuple):
-    """What a client asks of its results."""
+    """The options of a request."""
 
     limit: int
     threshold: float
@@ -39,7 +39,7 @@ class Wanted(NamedTuple):
 
 
 class ApiInfo(BaseModel):
-    """What answers."""
+    """Title and version of the API."""
 
     title: str
     version: str
@@ -80,7 +80,7 @@ class Projects(BaseModel):
 
 
 class Form(BaseModel):
-    """A text to tag, as a form has it."""
+    """A text to tag, as form fields."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": "A quick brown fox", "limit": 3}]})
 
@@ -156,7 +156,7 @@ def annif_router(models: Models) -> APIRouter:
         },
     )
     async def suggest(project_id: str, request: Request) -> Response:
-        models.get(project_id, "project")  # what is not there is told first
+        models.get(project_id, "project")  # report an unknown project before other errors
         async with request.form(max_part_size=MAX_BODY) as fields:
             form = Form.model_validate({key: value for key, value in fields.items() if key in Form.model_fields})
         loaded = models.get(project_id, "project")
@@ -220,9 +220,9 @@ def _job(loaded: LoadedModel, texts: list[str], wanted: Wanted, shape: Shape) ->
 def list_results(
     kept: Sequence[Kept], labels: LabelSet, threshold: float, language: str | None = None
 ) -> list[dict[str, Any]]:
-    """Return the labels of one text, sorted by the score that is shown, with names in a language where there are any.
+    """Return the labels of one text, sorted by the score that is shown, with names in a language if available.
 
-    Probabilities of labels from different bins need not follow the order of the ranking.
+    The order of probabilities may differ from the ranking, because labels in different bins are calibrated separately.
     """
     scored = sorted(((one.entry, _score(one)) for one in kept), key=lambda pair: -pair[1])
     return [

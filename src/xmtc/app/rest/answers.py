@@ -1,4 +1,4 @@
-"""Rankings and explanations as the JSON of schemas.py. Decides nothing: writes down what a model found."""
+"""Convert rankings and explanations to the JSON of schemas.py. Computes nothing."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from xmtc.core.explanation import Explanation
 from xmtc.core.labels import LabelSet
 from xmtc.core.ranking import Ranking
 
-_SCOPE = 100  # labels of a scope that are told, the heaviest
+_SCOPE = 100  # labels of a scope that are returned, those with the highest weight
 
 
 class Limits(NamedTuple):
-    """Where a ranking ends: the number of labels, and the least probability and score that are kept."""
+    """The limits of a ranking: number of labels, minimum probability and minimum score."""
 
     k: int
     threshold: float | None = None
@@ -30,7 +30,7 @@ class Kept(NamedTuple):
 
 
 def keep(ranking: Ranking, limits: Limits) -> Iterator[list[Kept]]:
-    """Give each document's labels within the limits, without padding."""
+    """Yield each document's labels within the limits, without padding."""
     ranking = ranking.top(limits.k)
     probabilities = None if ranking.probabilities is None else ranking.probabilities.tolist()
     for i, (entries, scores) in enumerate(zip(ranking.labels.tolist(), ranking.scores.tolist(), strict=True)):
@@ -45,7 +45,7 @@ def keep(ranking: Ranking, limits: Limits) -> Iterator[list[Kept]]:
 
 
 def suggestions(kept: Sequence[Kept], labels: LabelSet, explained: Mapping[int, Explanation]) -> dict[str, Any]:
-    """Return the labels of one text; `explained` holds explanations by entry."""
+    """Return the labels of one text; `explained` maps entries to explanations."""
     found = []
     for one in kept:
         suggestion = describe_label(one.entry, labels)
@@ -59,7 +59,7 @@ def suggestions(kept: Sequence[Kept], labels: LabelSet, explained: Mapping[int, 
 
 
 def describe_label(entry: int, labels: LabelSet) -> dict[str, Any]:
-    """Return what is known of a label whatever the text."""
+    """Return the facts about a label that do not depend on the text."""
     return {
         "label": labels.ids[entry],
         "name": labels.names[entry],
@@ -69,7 +69,7 @@ def describe_label(entry: int, labels: LabelSet) -> dict[str, Any]:
 
 
 def explanation(found: Explanation, labels: LabelSet) -> dict[str, Any]:
-    """Return why a label was given."""
+    """Return the explanation of a label."""
     answer: dict[str, Any] = {
         "spans": [list(span) for span in found.spans],
         "path": [list(step) for step in found.path],
@@ -88,7 +88,7 @@ def explanation(found: Explanation, labels: LabelSet) -> dict[str, Any]:
 
 
 def to_bytes(value: Any) -> bytes:
-    """Return JSON as it is sent."""
+    """Return a value as JSON bytes."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
 
 

@@ -1,4 +1,4 @@
-"""The application: every route of the server, for models that are loaded already. Knows no socket and no signal."""
+"""The application: all routes of the server, for models already loaded. Independent of sockets and signals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from xmtc.app.rest.schemas import MAX_FOUND, FoundLabels, Health, ModelList, Pro
 from xmtc.app.rest.suggest import suggest_job
 from xmtc.app.rest.wire import client_gone, documented
 
-_GONE = 499  # as nginx says it: nobody reads this answer
+_GONE = 499  # as in nginx: the client has left, so nobody reads this response
 _DESCRIPTION = (
     "Tags texts with the most relevant few of very many labels. Positions in texts are counted in Unicode code points. "
     "Everything that goes wrong is an application/problem+json with one sentence in `detail`."
@@ -40,15 +40,15 @@ def build_application(
     rate: RateLimit | None = None,
     room: int = MAX_HELD,
 ) -> Middleware:
-    """Return the application with its middleware; `Guard` and `Middleware` say what the limits mean."""
-    # no pages of FastAPI's own: they load scripts from elsewhere
+    """Return the application with its middleware; `Guard` and `Middleware` describe the limits."""
+    # disable FastAPI's own pages, which load scripts from other servers
     app = FastAPI(
         title="xmtc",
         version=__version__,
         description=_DESCRIPTION,
         docs_url=None,
         redoc_url=None,
-        redirect_slashes=False,  # such a redirect goes to the host that the request names, which may be another's
+        redirect_slashes=False,  # a redirect would go to the host named in the request, which may be another server
         strict_content_type=False,  # a body without Content-Type is read as JSON, so that errors name its fields
     )
     install_problems(app)
@@ -82,7 +82,7 @@ def _model_router(models: Models) -> APIRouter:
 
     @router.get(
         "/v1/models/{name}/labels", responses={200: {"model": FoundLabels}, **documented(401, 404, 422)}
-    )  # not async: a search may take some milliseconds
+    )  # not async: a search may take several milliseconds
     def find_labels(
         name: str,
         q: Annotated[
@@ -134,7 +134,7 @@ async def _nobody_reads(request: Request, error: Exception) -> Response:
 
 
 def _openapi(app: FastAPI, names: list[str], with_token: bool) -> dict[str, Any]:
-    """The schema, with problems in place of FastAPI's own errors, and the token if one is asked for."""
+    """Return the schema, with problems instead of FastAPI's own errors, and the token if one is required."""
     if app.openapi_schema is None:
         schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
         components = schema["components"]["schemas"]
@@ -155,14 +155,14 @@ def _openapi(app: FastAPI, names: list[str], with_token: bool) -> dict[str, Any]
 
 
 def _drop_unused_refusal(operation: dict[str, Any]) -> None:
-    """Drop FastAPI's own 422, which it documents wherever there is a parameter: ours is documented by the routes."""
+    """Drop FastAPI's own 422, which it documents for every route with parameters; our routes document their own."""
     refusal = operation["responses"].get("422", {}).get("content", {})
     if "application/json" in refusal:
         del operation["responses"]["422"]
 
 
 def _name_models(operation: dict[str, Any], names: list[str]) -> None:
-    """Say which models there are, so that a client generated from the schema knows."""
+    """List the models in the schema, for clients generated from it."""
     for parameter in operation.get("parameters", ()):
         if parameter["in"] == "path":
             parameter["schema"]["enum"] = names

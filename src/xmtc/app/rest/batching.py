@@ -1,10 +1,9 @@
-"""Micro-batches: requests for one model are gathered and answered together, in one thread.
+"""Micro-batching: requests for one model are collected and answered together, in one thread.
 
-Requests enter on the event loop's side, and each gets its own answer there; the model works in a thread of its own,
-so that the loop never waits for it. Small jobs and large ones wait in two lines that are served in turn, so that a
-small one waits for at most one batch of large ones, however many there are. The queue is bounded: what does not fit is
-refused at once, not kept waiting, and so is a job that could not be answered in time, by what jobs of its line took
-lately. Knows neither models nor HTTP.
+Requests are submitted and answered on the event loop; the model runs in its own thread, so that the loop never waits
+for it. Small and large jobs wait in two queues that are served in turn, so that a small job waits for at most one batch
+of large ones, however many there are. The queues are bounded: a job that does not fit is rejected at once. A job that
+could not be answered in time, by the recent pace of its queue, is rejected too. Independent of models and HTTP.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, Generic, Protocol, TypeVar
 
-_GATHER = 0.003  # seconds to wait for company, when the last batch had some
-_BATCH = 256  # texts ranked together, at most
-_SMALL = 32_000  # characters of a small job: some milliseconds' work
-_LARGE_BATCH = 2_000_000  # characters of large jobs ranked together, at most; a single job may have more
-_LONGEST_WAIT = 60  # seconds that a refused client is told to wait, at most
-_PER_TEXT = 500  # characters' worth of work that a text is besides its length
-_SAFE = 0.8  # of its time that a job may need by estimate: more jobs come, and no estimate is exact
-_WAITED = 0.1  # of its time that a job has waited, from which it may be refused when its turn comes
-_NEW = 0.3  # weight of the last batch in a line's pace
+_GATHER = 0.003  # seconds to wait for more jobs, if the last batch had several
+_BATCH = 256  # maximum texts ranked together
+_SMALL = 32_000  # maximum characters of a small job: a few milliseconds of work
+_LARGE_BATCH = 2_000_000  # maximum characters of large jobs ranked together; a single job may have more
+_LONGEST_WAIT = 60  # maximum seconds in Retry-After for a rejected client
+_PER_TEXT = 500  # fixed work per text, in characters, in addition to its length
+_SAFE = 0.8  # share of its timeout that a job may need by estimate: more jobs come, and no estimate is exact
+_WAITED = 0.1  # share of its timeout that a job must have waited before it may be rejected when its turn comes
+_NEW = 0.3  # weight of the last batch in a queue's pace
 
 
 class Job(Protocol):
-    """A request: how many texts and characters it holds, and whether anybody still waits for its answer."""
+    """A request: its numbers of texts and characters, and whether a client still waits for the answer."""
 
     abandoned: bool
 
@@ -39,7 +38,7 @@ class Job(Protocol):
 
     @property
     def characters(self) -> int:
-        """How long all texts are together."""
+        """Total characters of all texts."""
 
 
 JobT = TypeVar("JobT", bound=Job)
@@ -47,7 +46,7 @@ Answer = Callable[[Sequence[JobT]], Iterator[tuple[JobT, "bytes | Exception"]]]
 
 
 class QueueFullError(Exception):
-    """There is no room for a request, or no time to answer it; `seconds` says when there may be."""
+    """There is no room for a request, or no time to answer it; retry after `seconds`."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__(f"queue full for {seconds} s")
@@ -55,28 +54,28 @@ class QueueFullError(Exception):
 
 
 class CallerGoneError(Exception):
-    """Nobody waits for the answer any more."""
+    """The client no longer waits for the answer."""
 
 
 class Batcher(Generic[JobT]):
-    """Gathers jobs and answers them in one thread.
+    """Collects jobs and answers them in one thread.
 
-    answer: called in that thread with the jobs of a batch; gives each job's answer as soon as it has it. queue: texts
-    of small jobs, and as many of large ones, that may wait or be worked on; a job is always taken when nothing else of
-    its line is there, however long it may take. count: called with every change of that number.
+    answer: called in that thread with the jobs of a batch; yields each job's answer as soon as it is ready. queue:
+    maximum texts of small jobs, and also of large jobs, that may wait or be processed; a job is always accepted if its
+    queue is empty, whatever its size. count: called with every change of that number.
     """
 
     def __init__(self, name: str, answer: Answer[JobT], queue: int, count: Callable[[int], None] | None = None) -> None:
         self._answer = answer
         self._queue = queue
         self._count = count
-        self._lines: tuple[deque[JobT], deque[JobT]] = (deque(), deque())  # of small jobs, of large ones
-        self._futures: dict[int, asyncio.Future[bytes]] = {}  # id of a job → where its answer goes
-        self._deadlines: dict[int, tuple[float, float]] = {}  # id of a job → when it came, and its last moment
-        self._texts = [0, 0]  # of each line, waiting or being worked on
-        self._work_left = [0, 0]  # the same, as `_size` counts
-        self._pace = [0.0, 0.0]  # seconds for a unit of each line's work, lately; 0: unknown
-        self._turn = 0  # the line that is served next, if anybody waits there
+        self._lines: tuple[deque[JobT], deque[JobT]] = (deque(), deque())  # small jobs, large jobs
+        self._futures: dict[int, asyncio.Future[bytes]] = {}  # id of a job → future of its answer
+        self._deadlines: dict[int, tuple[float, float]] = {}  # id of a job → arrival and deadline
+        self._texts = [0, 0]  # of each queue, waiting or in progress
+        self._work_left = [0, 0]  # the same, in units of `_size`
+        self._pace = [0.0, 0.0]  # recent seconds per unit of work of each queue; 0: unknown
+        self._turn = 0  # the queue that is served next, if it is not empty
         self._closed = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._work, name=f"xmtc-{name}", daemon=True)
@@ -84,7 +83,7 @@ class Batcher(Generic[JobT]):
 
     @property
     def texts(self) -> int:
-        """Texts waiting or being worked on."""
+        """Number of texts waiting or in progress."""
         return sum(self._texts)
 
     @property
@@ -93,9 +92,9 @@ class Batcher(Generic[JobT]):
         return self._thread.is_alive()
 
     async def submit(self, job: JobT, timeout: float, gone: Callable[[], Coroutine[Any, Any, None]]) -> bytes:
-        """Return the job's answer; raise what went wrong, QueueFullError at once, TimeoutError or CallerGoneError.
+        """Return the job's answer; raise its error, QueueFullError (at once), TimeoutError or CallerGoneError.
 
-        gone: returns when nobody waits for the answer any more. A job that is given up leaves the queue.
+        gone: returns when the client no longer waits for the answer. An abandoned job leaves the queue.
         """
         future = self._enter(job, timeout)
         leaving: asyncio.Future[Any] = asyncio.ensure_future(gone())
@@ -110,13 +109,13 @@ class Batcher(Generic[JobT]):
             self._leave(job)
 
     def close(self) -> None:
-        """Take nothing new; what was taken is still answered."""
+        """Accept no new jobs; accepted jobs are still answered."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def join(self, timeout: float) -> None:
-        """Wait until everything taken before `close` is answered."""
+        """Wait until all jobs accepted before `close` are answered."""
         self._thread.join(timeout)
 
     def _enter(self, job: JobT, timeout: float) -> asyncio.Future[bytes]:
@@ -142,16 +141,16 @@ class Batcher(Generic[JobT]):
         with self._changed:
             job.abandoned = True
             del self._futures[id(job)], self._deadlines[id(job)]
-            with suppress(ValueError):  # it is being worked on, or answered
+            with suppress(ValueError):  # it is in progress or answered
                 self._lines[_line(job)].remove(job)
                 self._add(job, -1)
 
     def _seconds(self) -> float:
-        """When the queue will be empty, at the present pace."""
+        """Return the seconds until the queues are empty, at the current pace."""
         return sum(work * pace for work, pace in zip(self._work_left, self._pace, strict=True))
 
     def _estimate(self, job: JobT) -> float:
-        """Seconds until a job that comes now is answered: its line's work, and the batches of the other in between."""
+        """Return the seconds until a new job is answered: its queue's work, and batches of the other in between."""
         line = _line(job)
         other = 1 - line
         between = (1 + len(self._lines[line])) * (_LARGE_BATCH if other else _BATCH * (_SMALL + _PER_TEXT))
@@ -159,7 +158,7 @@ class Batcher(Generic[JobT]):
         return own + min(self._work_left[other], between) * self._pace[other]
 
     def _is_too_late(self, job: JobT) -> bool:
-        """Whether a job that waited for its turn could not be answered in time any more."""
+        """Return whether a waiting job can no longer be answered in time."""
         came, deadline = self._deadlines.get(id(job), (0.0, math.inf))
         now = time.monotonic()
         waited = now - came > _WAITED * (deadline - came)
@@ -182,48 +181,48 @@ class Batcher(Generic[JobT]):
                 for job, answer in self._answer(batch):
                     unanswered.discard(job)
                     self._deliver(job, answer)
-            except Exception as error:  # a bug must cost this batch only, never the thread
+            except Exception as error:  # a bug must fail only this batch, never the thread
                 for job in unanswered:
                     self._deliver(job, error)
                 unanswered.clear()
             with self._changed:
-                for job in unanswered:  # whom nobody waited for
+                for job in unanswered:  # their clients have left
                     self._add(job, -1)
                 if work:
                     pace, line = (time.monotonic() - started) / work, _line(batch[0])
                     self._pace[line] = pace if not self._pace[line] else (1 - _NEW) * self._pace[line] + _NEW * pace
 
     def _take(self, gather: bool) -> list[JobT]:
-        """Wait for jobs and return those of the next batch; none once all is closed and done."""
+        """Wait for jobs and return those of the next batch; return none when closed and empty."""
         batch: list[JobT] = []
         while not batch:
             found = self._take_line(gather)
             if not found:
                 break
             batch = [job for job in found if not self._is_too_late(job)]
-            for job in set(found) - set(batch):  # working for them would make others late, too
+            for job in set(found) - set(batch):  # processing them would delay others too
                 self._deliver(job, QueueFullError(_whole_seconds(self._seconds())))
         return batch
 
     def _take_line(self, gather: bool) -> list[JobT]:
-        """Wait for jobs and take the first of the line whose turn it is; none once all is closed and done."""
+        """Wait for jobs and take the first ones of the next queue; return none when closed and empty."""
         with self._changed:
             self._changed.wait_for(lambda: any(self._lines) or self._closed)
             if gather:
                 self._changed.wait_for(lambda: sum(map(len, chain(*self._lines))) >= _BATCH or self._closed, _GATHER)
-                self._changed.wait_for(lambda: any(self._lines) or self._closed)  # the only one may have left meanwhile
+                self._changed.wait_for(lambda: any(self._lines) or self._closed)  # the only job may have left
             line = self._turn if self._lines[self._turn] else 1 - self._turn
             self._turn = 1 - line
             return _first_of(self._lines[line])
 
     def _deliver(self, job: JobT, answer: bytes | Exception) -> None:
         with self._changed:
-            self._add(job, -1)  # before its caller hears: there is room for its next request
+            self._add(job, -1)  # before the answer, so that there is room for the client's next request
             future = self._futures.get(id(job))
             if future is None:
                 return
             loop = future.get_loop()
-        with suppress(RuntimeError):  # the loop is closed: the server was made to stop at once
+        with suppress(RuntimeError):  # the loop is closed: the server was stopped at once
             loop.call_soon_threadsafe(_resolve, future, answer)
 
 
@@ -232,17 +231,17 @@ def _line(job: Job) -> int:
 
 
 def _size(job: Job) -> int:
-    """How much work a job is, in characters."""
+    """Return the amount of work of a job, in characters."""
     return job.characters + _PER_TEXT * len(job)
 
 
 def _whole_seconds(seconds: float) -> int:
-    """What a refused client is told."""
+    """Return the Retry-After of a rejected client."""
     return min(_LONGEST_WAIT, max(1, math.ceil(seconds)))
 
 
 def _first_of(line: deque[JobT]) -> list[JobT]:
-    """Take the next jobs of a line out of it: as many as are ranked together."""
+    """Remove and return the next jobs of a queue, as many as are ranked together."""
     batch: list[JobT] = []
     n_texts = n_characters = 0
     while line:

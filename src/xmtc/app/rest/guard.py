@@ -1,8 +1,8 @@
-"""Requests that are refused by their head alone: ambiguous ones, those from other sites' pages, too many, no token.
+"""Reject requests by their head: ambiguous ones, those from other sites' pages, too many, or without a token.
 
-A page of another site can make a visitor's browser send requests to a server on the visitor's own machine. If it also
-lets its own name point to 127.0.0.1 (DNS rebinding), the browser lets it read the answers. Such requests carry the
-site's name in `Host`, or its address in `Origin`. Knows no route and reads no body.
+A page of another site can make a visitor's browser send requests to a server on the visitor's own machine. If that site
+also points its name to 127.0.0.1 (DNS rebinding), the browser lets the page read the responses. Such requests have the
+site's name in `Host`, or its address in `Origin`. Independent of routes; reads no body.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from starlette.types import Scope
 from xmtc.app.rest.problems import ProblemError
 from xmtc.app.rest.rate import RateLimit
 
-_OPEN = ("/", "/healthz", "/readyz")  # need no token; nor has the page, which asks for it, any secret
+_OPEN = ("/", "/healthz", "/readyz")  # need no token; the page at /, which asks for the token, contains no secret
 _OPEN_FOLDER = "/static/"
 
 
 class Guard:
     """Checks the heads of requests.
 
-    hosts: names that the server goes by, besides IP addresses and localhost; pages at these names may use it. None
-    checks neither `Host` nor `Origin`.
+    hosts: names of the server, besides IP addresses and localhost; pages at these names may use it. None disables the
+    checks of `Host` and `Origin`.
     """
 
     def __init__(self, token: str | None, hosts: Collection[str] | None, rate: RateLimit | None) -> None:
@@ -34,7 +34,7 @@ class Guard:
         self._rate = rate
 
     def check(self, scope: Scope) -> None:
-        """Raise the answer to a request that must not pass."""
+        """Raise a ProblemError for a request that must be rejected."""
         _check_framing(scope)
         if self._hosts is not None:
             _check_host(header(scope, b"host"), self._hosts)
@@ -54,7 +54,7 @@ def header(scope: Scope, name: bytes) -> bytes:
 
 
 def _check_framing(scope: Scope) -> None:
-    """Refuse a body of two lengths: a proxy that believes the other one would see another request than we do."""
+    """Reject a body with two lengths: a proxy that uses the other length would see a different request."""
     if header(scope, b"transfer-encoding") and header(scope, b"content-length"):
         raise ProblemError(
             400, "the request has both Content-Length and Transfer-Encoding; send one of them", {"Connection": "close"}
@@ -62,14 +62,14 @@ def _check_framing(scope: Scope) -> None:
 
 
 def _check_host(host: bytes, known: Collection[str]) -> None:
-    """Refuse names that are not ours. An IP address cannot be rebound, and a browser never leaves the header out."""
+    """Reject names that are not ours. An IP address cannot be rebound, and browsers always send this header."""
     name = _host_name(host.decode("latin-1"))
     if host and not (name in known or _is_address(name) or name == "localhost" or name.endswith(".localhost")):
         raise ProblemError(421, f"this server does not go by the name {name[:200]!r}; start it with --allow-host NAME")
 
 
 def _check_origin(origin: bytes, host: bytes, known: Collection[str]) -> None:
-    """Refuse requests that a page of another site made the browser send."""
+    """Reject requests that a page of another site made the browser send."""
     if not origin or origin.lower() in (b"http://" + host.lower(), b"https://" + host.lower()):
         return
     found = re.fullmatch(r"https?://([^/:@\[\]]+)(:\d+)?", origin.decode("latin-1").lower())
@@ -92,7 +92,7 @@ def _check_token(authorization: bytes, token: bytes) -> None:
 
 
 def _host_name(host: str) -> str:
-    """The name or address in the header, without its port."""
+    """Return the name or address in the header, without the port."""
     found = re.fullmatch(r"(?:\[([^\]]*)\]|([^:]*))(?::\d*)?", host.strip().lower())
     return host if found is None else (found[1] or found[2] or "").rstrip(".")
 

@@ -1,7 +1,7 @@
-"""A request for a model's thread: texts, which labels are wanted, and how the answer is written.
+"""A job for a model's thread: texts, label options, and the format of the answer.
 
-Jobs of one batch that want the same labels are ranked together, with the largest k of all; a job's answer is the
-same as if it had come alone. Knows nothing of queues, threads or HTTP.
+Jobs of one batch with the same label options are ranked together, with the largest k; a job's answer does not depend on
+batching. Independent of queues, threads and HTTP.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from xmtc.core.steering import suggest
 if TYPE_CHECKING:
     from xmtc.core.model import Model
 
-Explained = list[dict[int, Explanation]]  # a text's explanations, by entry
+Explained = list[dict[int, Explanation]]  # explanations of each text, by entry
 Write = Callable[[Sequence[Sequence[Kept]], Explained], bytes]
 
 
@@ -34,7 +34,7 @@ class SuggestJob:
     write: Write
     include: tuple[str, ...] = ()  # ids
     exclude: tuple[str, ...] = ()
-    explain: bool | frozenset[int] = False  # all that is given, or these entries
+    explain: bool | frozenset[int] = False  # all predicted labels, or these entries
     abandoned: bool = False
 
     def __len__(self) -> int:
@@ -42,14 +42,14 @@ class SuggestJob:
 
     @cached_property
     def characters(self) -> int:
-        """How long all texts are together."""
+        """Total characters of all texts."""
         return sum(map(len, self.texts))
 
 
 def answer_jobs(
     name: str, model: Model, metrics: Metrics, jobs: Sequence[SuggestJob]
 ) -> Iterator[tuple[SuggestJob, bytes | Exception]]:
-    """Give each job's answer as soon as it is there: those to be explained come last, for they take longest."""
+    """Yield each job's answer as soon as it is ready; jobs with explanations come last, because they take longest."""
     waiting = [job for job in jobs if not job.abandoned]
     explained = []
     for together in _groups(waiting):
@@ -66,7 +66,7 @@ def answer_jobs(
 
 
 def _groups(jobs: Sequence[SuggestJob]) -> list[list[SuggestJob]]:
-    """Jobs that may be ranked together: limits are applied afterwards, included labels are not."""
+    """Group jobs that can be ranked together: limits are applied afterwards, included labels are not."""
     groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[SuggestJob]] = {}
     for job in jobs:
         groups.setdefault((job.include, job.exclude), []).append(job)
@@ -86,7 +86,7 @@ def _rank(
         if len(jobs) == 1:
             yield jobs[0], error
             return
-        for job in jobs:  # one of them is to blame, and the others shall not pay for it
+        for job in jobs:  # one of them is the cause; the others must not fail
             yield from _rank(name, model, metrics, [job])
         return
     metrics.ranking.labels(name).observe(time.perf_counter() - started)

@@ -1,7 +1,7 @@
 """Counters for Prometheus, summed over the workers of a server. docs/SERVING.md lists the names.
 
-With several workers, prometheus_client keeps the counters in files of a folder that they share; it looks for the
-folder's name in the environment when it is imported. Counts of a worker that died stay in the sums.
+With several workers, prometheus_client stores the counters in files of a shared folder; it reads the folder's name from
+the environment when it is imported. Counts of a worker that died stay in the sums.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 class Metrics:
-    """What is counted."""
+    """The metrics of a server."""
 
     def __init__(self) -> None:
         registry = CollectorRegistry()
@@ -77,7 +77,7 @@ class Metrics:
         PlatformCollector(registry=self._shown)
 
     def text(self) -> bytes:
-        """Return all of it in Prometheus's format."""
+        """Return all metrics in Prometheus's format."""
         return generate_latest(self._shown)
 
 
@@ -85,10 +85,10 @@ class _Processes(Collector):
     """Memory, CPU and open files of each worker, by its process id."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder  # the file of a worker's live gauges is removed when it dies
+        self._folder = folder  # the file of a worker's live gauges is deleted when it dies
 
     def collect(self) -> Iterator[Metric]:
-        """Give the samples of all workers that run."""
+        """Yield the samples of all running workers."""
         processes = sorted(int(file.stem.split("_")[-1]) for file in self._folder.glob("gauge_livesum_*.db"))
         families: dict[str, Metric] = {}
         for process in processes:

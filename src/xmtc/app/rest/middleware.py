@@ -1,7 +1,7 @@
-"""Middleware: what every request passes before the application sees it.
+"""Middleware: processes every request before the application does.
 
-Lets the guard check its head, reads the body within its limits of size and time, counts and times the answer, and adds
-the headers that protect browsers. Knows no route.
+It lets the guard check the head, reads the body within limits of size and time, counts and times the response, and adds
+the headers that protect browsers. Independent of routes.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from xmtc.app.rest.problems import ProblemError, overloaded
 from xmtc.app.rest.wire import protect
 
 MAX_BODY = 16 * 1024 * 1024
-MAX_HELD = 16 * MAX_BODY  # bytes of all bodies in memory
-_SMALL = 64 * 1024  # bytes of a body that finds room even where large ones have taken all of theirs
-_FOR_SMALL = 1 / 16  # of the memory
-_DRAINED = 4 * MAX_BODY  # bytes of a refused body that are read, so that its sender comes to read the answer
+MAX_HELD = 16 * MAX_BODY  # maximum bytes of all bodies in memory
+_SMALL = 64 * 1024  # maximum bytes of a small body, which has room even if large bodies use all of theirs
+_FOR_SMALL = 1 / 16  # share of the memory
+_DRAINED = 4 * MAX_BODY  # bytes of a rejected body that are read, so that its sender reads the response
 _DRAIN_SECONDS = 5
 
 
@@ -30,21 +30,21 @@ class Middleware:
     """ASGI middleware around the whole application."""
 
     def __init__(self, app: ASGIApp, guard: Guard, timeout: float, room: int, metrics: Metrics) -> None:
-        """Serve `app`; timeout: seconds that a body may take to come; room: bytes of all bodies in memory."""
+        """Wrap `app`; timeout: maximum seconds to receive a body; room: maximum bytes of all bodies in memory."""
         self._app = app
         self._guard = guard
         self._timeout = timeout
         self._room = room
         self._metrics = metrics
         self._held = 0
-        self.stopping = False  # the server takes no new connections, and ends those it has with their next answer
+        self.stopping = False  # no new connections are accepted; existing ones close after their next response
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             return
         started = time.perf_counter()
-        status = 499  # the client went before an answer was begun
+        status = 499  # the client left before a response was started
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
@@ -79,13 +79,13 @@ class Middleware:
             await refused.response()(scope, receive, send)
 
     async def _read(self, body: _Body) -> None:
-        """Read a body to its end, unless it is too large or too slow, or all bodies together are."""
+        """Read a body to its end; raise if it is too large or too slow, or if all bodies together are too large."""
         deadline = time.monotonic() + self._timeout
         while body.more and not body.gone:
             try:
                 part = await asyncio.wait_for(body.part(), deadline - time.monotonic())
             except TimeoutError:
-                body.more = False  # nobody waits for the rest
+                body.more = False  # the rest is not needed
                 raise ProblemError(408, f"the body did not come within {self._timeout:g} s; send it faster") from None
             size = body.size + len(part)
             if size > MAX_BODY:
@@ -104,32 +104,32 @@ def _too_large() -> ProblemError:
 
 
 class _Body:
-    """A request's body: what was read of it, and whether there is more."""
+    """A request's body: the part read so far, and whether there is more."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         length = header(scope, b"content-length")
         self.declared = int(length) if length.isdigit() and len(length) < 20 else 0
         self.more = bool(self.declared or header(scope, b"transfer-encoding"))
-        self.size = 0  # bytes that are kept
-        self.gone = False  # the client
-        self._content = bytearray()  # not a list of parts: a client may send byte by byte
-        self._waits = bool(header(scope, b"expect"))  # for being asked, before it sends
+        self.size = 0  # stored bytes
+        self.gone = False  # whether the client has left
+        self._content = bytearray()  # not a list of parts, because a client may send byte by byte
+        self._waits = bool(header(scope, b"expect"))  # the client waits for 100 Continue before it sends
         self._receive = receive
         self._given = False
 
     def keep(self, part: bytes) -> None:
-        """Keep what `part` returned."""
+        """Store what `part` returned."""
         self._content += part
         self.size += len(part)
 
     def forget(self) -> int:
-        """Let go of what was kept; return how many bytes that were."""
+        """Discard the stored bytes; return their number."""
         size, self.size = self.size, 0
         self._content = bytearray()
         return size
 
     async def part(self) -> bytes:
-        """Return what came next."""
+        """Return the next part."""
         message = await self._receive()
         self._waits = False
         self.gone = message["type"] == "http.disconnect"
@@ -137,7 +137,7 @@ class _Body:
         return bytes(message.get("body", b""))
 
     async def drain(self) -> None:
-        """Read on for a while: a sender whose connection closes while it sends may never see the answer."""
+        """Continue reading for a while: a client whose connection closes while it sends may never see the response."""
         deadline = time.monotonic() + _DRAIN_SECONDS
         left = 0 if self._waits else _DRAINED
         try:
@@ -147,16 +147,16 @@ class _Body:
             return
 
     async def replay(self) -> Message:
-        """Give the application the whole body, then whatever comes: the client's leaving."""
+        """Pass the whole body to the application, then the next message, such as a disconnect."""
         if self._given:
             return await self._receive()
         self._given = True
         whole = bytes(self._content)
-        self._content = bytearray()  # it is held once, and counted until the answer is sent
+        self._content = bytearray()  # it is stored only once, and counted until the response is sent
         return {"type": "http.request", "body": whole, "more_body": False}
 
 
 def _method(scope: Scope) -> str:
-    """The method, if it is one: anything else would be a new series for every one that a client thinks up."""
+    """Return the HTTP method, or "other" if unknown, so that clients cannot create new time series."""
     known = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
     return scope["method"] if scope["method"] in known else "other"

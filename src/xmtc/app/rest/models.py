@@ -1,7 +1,7 @@
-"""The loaded models: each with its queue and thread, and replaced in flight when its folder was.
+"""The loaded models, each with its queue and thread; a model is replaced without downtime when its folder changes.
 
-A new model takes over for requests that come after it; the old one answers what it had taken, and goes. A folder that
-cannot be loaded leaves the old model where it is.
+The new model answers all later requests; the old one answers those it has accepted, and is removed. If a folder cannot
+be loaded, the old model stays.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class LoadedModel:
 
     def __init__(self, name: str, folder: Path, queue: int, metrics: Metrics) -> None:
         self.name = name
-        self.stamp = _stamp(folder)  # before loading: what changes meanwhile is seen next time
+        self.stamp = _stamp(folder)  # before loading, so that a change during loading is noticed next time
         self.model: Model = api.load(folder)
         if api.n_features(self.model) is not None:
             raise ModelError(f"{folder} holds a model of features; only a model of texts can be served")
         self.labels = self.model.labels
-        self.n_ranked = count_ranked(self.model)  # concepts that the model can rank among them
+        self.n_ranked = count_ranked(self.model)  # concepts that the model can rank
         self.search = LabelSearch(self.labels)
-        first = suggest(self.model, ["warm up"], 1)  # kernels are compiled or read from their cache now
+        first = suggest(self.model, ["warm up"], 1)  # compiles kernels, or reads them from the cache
         self.calibrated = first.probabilities is not None
         self.hierarchy = any(self.labels.parents)
         self.batcher: Batcher[SuggestJob] = Batcher(
@@ -49,7 +49,7 @@ class LoadedModel:
         )
 
     def describe(self) -> dict[str, object]:
-        """Return what GET /v1/models says of it."""
+        """Return the model's entry in GET /v1/models."""
         manifest = self.model.manifest
         return {
             "name": self.name,
@@ -57,13 +57,13 @@ class LoadedModel:
             "n_labels": self.n_ranked,
             "n_documents": manifest.n_documents,
             "calibrated": self.calibrated,
-            "explains": True,  # every model of texts does
+            "explains": True,  # every text model does
             "hierarchy": self.hierarchy,
         }
 
 
 class Models:
-    """All loaded models, by name. Its methods are for the event loop's thread, but for its making and `close`."""
+    """All loaded models, by name. Call its methods from the event loop's thread, except the constructor and `close`."""
 
     def __init__(self, folders: Mapping[str, Path], queue: int, timeout: float, metrics: Metrics) -> None:
         self._folders = dict(folders)
@@ -76,20 +76,20 @@ class Models:
             self._put(self._load(name))
 
     def all(self) -> list[LoadedModel]:
-        """Return the models in the order they were given."""
+        """Return the models in their given order."""
         return [self._loaded[name] for name in self._folders]
 
     def get(self, name: str, kind: str = "model") -> LoadedModel:
-        """Return a model, or the 404 that suggests the nearest name."""
+        """Return a model; raise a 404 that suggests the nearest name if there is none."""
         if name not in self._loaded:
             raise unknown_name(kind, name, list(self._loaded))
         return self._loaded[name]
 
     async def submit(self, loaded: LoadedModel, job: SuggestJob, gone: Gone) -> bytes:
-        """Return the answer to a job; 503 if the queue is full or it could not be answered in time, 504 if it takes
-        too long all the same.
+        """Return the answer to a job; raise 503 if it is rejected, 504 if it times out.
 
-        No other task may run between `get` and this call: a model is replaced between two steps of the loop.
+        A job is rejected if the queue is full or the job could not be answered in time. No other task may run between
+        `get` and this call, because a model is replaced between two steps of the loop.
         """
         try:
             return await loaded.batcher.submit(job, self._timeout, gone)
@@ -104,17 +104,17 @@ class Models:
             ) from None
 
     async def reload(self) -> None:
-        """Read every folder that changed since it was loaded, and put the new model in place of the old."""
+        """Load every folder that has changed since it was loaded, and replace the old model."""
         async with self._reloading:
             for name in self._folders:
                 await self._reload_one(name)
 
     def ready(self) -> bool:
-        """Say whether every model answers."""
+        """Return whether every model answers."""
         return all(loaded.batcher.alive for loaded in self._loaded.values())
 
     def close(self) -> None:
-        """Let every model finish what it took."""
+        """Let every model answer the jobs it has accepted, then stop."""
         for loaded in self._loaded.values():
             loaded.batcher.close()
         for loaded in self._loaded.values():
@@ -147,7 +147,7 @@ class Models:
 
 
 def _stamp(folder: Path) -> bytes:
-    """What changes whenever a model does: its manifest holds the sha256 of every file."""
+    """Return the manifest's bytes, which change with the model: they contain the sha256 of every file."""
     try:
         return (folder / MANIFEST).read_bytes()
     except OSError:

@@ -1,4 +1,4 @@
-"""The page: files of the folder web/, read once, served at / and /static/. Knows nothing of what they do."""
+"""Serve the web page: files of the folder web/, read once, at / and /static/."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TYPES = {
     ".json": "application/json",
     ".svg": "image/svg+xml",
     ".woff2": "font/woff2",
-}  # not the system's table, which some systems fill with nonsense
+}  # the system's own table is wrong on some systems
 
 
 class _File(NamedTuple):

@@ -1,7 +1,7 @@
-"""Everything that goes wrong, as application/problem+json (RFC 9457): a status and one sentence.
+"""Return all errors as application/problem+json (RFC 9457): a status and one sentence.
 
-Mistakes of the library's users become 4xx with the sentence the library wrote. Our own bugs become a 500 that says
-nothing of paths or code; the log has them.
+User errors become 4xx with the library's error message. Bugs become a 500 that shows no paths or code; details are in
+the log.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _EXAMPLE = '{"texts": ["a text to tag"]}'
 
 
 class ProblemError(Exception):
-    """An answer other than the one that was asked for."""
+    """An error response."""
 
     def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
@@ -34,7 +34,7 @@ class ProblemError(Exception):
         self.headers = dict(headers or {})
 
     def response(self) -> Response:
-        """Return it as HTTP has it."""
+        """Return it as an HTTP response."""
         return problem(self.status, self.detail, self.headers)
 
 
@@ -42,23 +42,23 @@ def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) 
     """Return a problem as a response."""
     detail = " ".join(detail.split())
     body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
-    # escapes, because a detail may quote a lone surrogate, which UTF-8 cannot say
+    # ASCII escapes, because a detail may quote a lone surrogate, which UTF-8 cannot encode
     return Response(json.dumps(body).encode("ascii"), status, headers, media_type=PROBLEM_JSON)
 
 
 def overloaded(detail: str, seconds: int) -> ProblemError:
-    """Return the answer to a request that must come again later."""
+    """Return the response that asks a client to retry later."""
     return ProblemError(503, f"{detail}; try again in {seconds} s", {"Retry-After": str(seconds)})
 
 
 def unknown_name(kind: str, name: str, known: list[str]) -> ProblemError:
-    """Return the answer to a name of a model that is not loaded."""
+    """Return the response for an unknown model name."""
     hint = nearest(name[:200], known) or f" Known: {', '.join(map(repr, known[:10]))}."
     return ProblemError(404, f"{kind} {name[:200]!r} not found.{hint}")
 
 
 def invalid(error: ValidationError | RequestValidationError) -> str:
-    """Return the first mistake of a request in one sentence: where, what, and how many more there are."""
+    """Return the first error in a request in one sentence: where, what, and how many more there are."""
     mistakes = error.errors()
     first = mistakes[0]
     where = _place(tuple(first["loc"]))
@@ -67,7 +67,7 @@ def invalid(error: ValidationError | RequestValidationError) -> str:
 
 
 def install_problems(app: FastAPI) -> None:
-    """Make the application answer with problems."""
+    """Make the application return errors as problems."""
 
     async def on_problem(request: Request, error: Any) -> Response:
         response: Response = error.response()
@@ -95,7 +95,7 @@ def install_problems(app: FastAPI) -> None:
 
 
 def _refusal(request: Request) -> int:
-    """The status of a request that cannot be used as it is; Annif says 400."""
+    """Return the status for an invalid request; Annif uses 400."""
     return 400 if request.url.path.startswith(_ANNIF) else 422
 
 
@@ -109,12 +109,12 @@ def _http_sentence(request: Request, error: HTTPException) -> str:
 
 
 def _place(location: tuple[Any, ...]) -> str:
-    """Where in a request: ("body", "texts", 3) → texts[3]."""
+    """Return the location in a request: ("body", "texts", 3) → texts[3]."""
     place = ""
     for part in location[1:] if location and location[0] in ("body", "query", "path", "header") else location:
         if isinstance(part, int):
             place += f"[{part}]"
-        elif re.fullmatch(r"(?!bool$)\w{1,100}", str(part)):  # a union's branches have names: bool, list[str]
+        elif re.fullmatch(r"(?!bool$)\w{1,100}", str(part)):  # skip names of union branches: bool, list[str]
             place += f".{part}" if place else str(part)
     return place
 

@@ -1,6 +1,6 @@
-"""Requests per second that one client may send, over all processes of a server.
+"""Limit the requests per second of each client, over all processes of a server.
 
-Each client has a place in a table of times, in memory that the processes share. Knows no HTTP.
+Each client has a slot in a table of times, in shared memory. Independent of HTTP.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-_PLACES = 1 << 16  # clients that share a place share its rate; with a few thousand clients hardly any do
-_KEY = 16  # bytes: places cannot be guessed
-_BURST = 2.0  # seconds' worth of requests that may come at once
+_PLACES = 1 << 16  # clients in the same slot share its rate; with a few thousand clients this is rare
+_KEY = 16  # bytes of a secret key, so that slots cannot be guessed
+_BURST = 2.0  # requests that may come at once, in seconds of the rate
 
 
 def create_table(file: Path) -> None:
@@ -29,7 +29,7 @@ def create_table(file: Path) -> None:
 class RateLimit:
     """Counts the requests of each client.
 
-    rate: requests per second. table: what `create_table` wrote, if several processes count together.
+    rate: requests per second. table: the file from `create_table`, if several processes count together.
     """
 
     def __init__(self, rate: float, table: Path | None = None) -> None:
@@ -43,12 +43,13 @@ class RateLimit:
             self._memory = mmap.mmap(file, 0)
             os.close(file)
         self._key = self._memory[:_KEY]
-        # When the client's next request would be due if all so far had come evenly. Processes do not lock it: a request
-        # that is counted by two at the same microsecond may go uncounted.
+        # When the client's next request would be due if all requests so far had been evenly spaced. There is no lock
+        # between
+        # processes: if two count at the same microsecond, one request may not be counted.
         self._due = np.frombuffer(self._memory, np.float64, offset=_KEY)
 
     def seconds_to_wait(self, client: str, now: float | None = None) -> int:
-        """Count a request; return 0 if it may pass, else after how many seconds the client should come again."""
+        """Count a request; return 0 if it is allowed, else the seconds after which the client should retry."""
         now = time.monotonic() if now is None else now  # the same clock in all processes
         place = self._place(client)
         due = max(float(self._due[place]), now) + self._spacing
@@ -61,7 +62,7 @@ class RateLimit:
     def _place(self, client: str) -> int:
         try:
             address = ipaddress.ip_address(client.partition("%")[0])
-            # who has one IPv6 address usually has all 2⁶⁴ of its network
+            # a client with one IPv6 address usually has all 2⁶⁴ of its network
             known = address.packed if address.version == 4 else address.packed[:8]
         except ValueError:
             known = client.encode()

@@ -1,6 +1,6 @@
-"""What goes over the wire as JSON: requests that are checked here, answers that are described here for OpenAPI.
+"""JSON schemas of requests, which are validated here, and of responses, which are described here for OpenAPI.
 
-Knows no model and no HTTP. The limits stand in the schema, so that a client can read them. Positions in texts are
+Independent of models and HTTP. The schema contains the limits, so that clients can read them. Positions in texts are
 counted in Unicode code points; JavaScript counts UTF-16 units, so a page must count code points (`Array.from(text)`).
 """
 
@@ -10,16 +10,16 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
 
-MAX_TEXTS = 256  # texts a request
-MAX_CHARACTERS = 500_000  # characters a text
-MAX_K = 200  # labels a text
-MAX_EXPLAINED = 100  # labels of a request that are explained: each costs as much as ranking a text, or more
+MAX_TEXTS = 256  # texts per request
+MAX_CHARACTERS = 500_000  # characters per text
+MAX_K = 200  # labels per text
+MAX_EXPLAINED = 100  # explained labels per request: each costs at least as much as ranking a text
 MAX_STEERED = 1000  # labels in include or exclude
-MAX_FOUND = 100  # labels that one search returns
+MAX_FOUND = 100  # labels per search
 
 
 def _number(value: object) -> object:
-    """Refuse what Python takes for a number and JSON does not: true is not 1, "5" is not 5."""
+    """Reject values that Python accepts as numbers and JSON does not: true is not 1, "5" is not 5."""
     if isinstance(value, bool | str):
         raise ValueError("input should be a number")
     return value
@@ -34,7 +34,7 @@ Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class SuggestRequest(BaseModel):
-    """Texts to tag, and how."""
+    """Texts to tag, with options."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -71,14 +71,14 @@ class SuggestRequest(BaseModel):
 
 
 class NamedLabel(BaseModel):
-    """A label and what it is called."""
+    """A label and its name."""
 
     label: str
     name: str
 
 
 class Neighbour(BaseModel):
-    """A training document that is like the text."""
+    """A training document similar to the text."""
 
     id: str
     similarity: float
@@ -86,7 +86,7 @@ class Neighbour(BaseModel):
 
 
 class Explained(BaseModel):
-    """Why a label was given; parts that a method lacks are empty."""
+    """Why a label was suggested; parts that a method does not provide are empty."""
 
     spans: Annotated[
         list[tuple[int, int, float]],
@@ -120,7 +120,7 @@ class Suggestions(BaseModel):
 
 
 class SuggestResponse(BaseModel):
-    """The answer to a SuggestRequest: one result a text, in order."""
+    """The response to a SuggestRequest: one result per text, in order."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -156,7 +156,7 @@ class SuggestResponse(BaseModel):
 
 
 class ModelFacts(BaseModel):
-    """What a loaded model is."""
+    """Facts about a loaded model."""
 
     name: str
     method: str
@@ -189,7 +189,7 @@ class FoundLabels(BaseModel):
 
 
 class Problem(BaseModel):
-    """What is wrong, as RFC 9457 has it."""
+    """An error in the format of RFC 9457."""
 
     type: str = "about:blank"
     title: Annotated[str, Field(description="The status in words.")]

@@ -1,7 +1,7 @@
-"""Labels by name: those that begin with a query, then those that hold it, the frequent ones first.
+"""Search labels by name: names that begin with a query first, then names that contain it, each by frequency.
 
-All names lie folded and sorted in one buffer, so that 670,000 of them take their file's size in memory and a search a
-few milliseconds. Concepts above the labels are found too: they steer what is suggested.
+All names are stored case-folded and sorted in one buffer, so that 670,000 of them take only their file's size in memory
+and a search takes a few milliseconds. Concepts above the labels are found too, because they can steer suggestions.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from xmtc.core.errors import DataError, nearest
 from xmtc.core.labels import LabelSet
 
-_SEEN = 2000  # names holding the query that are looked at; a common word is in far more
+_SEEN = 2000  # maximum names containing the query that are examined; a common word is in far more
 
 
 class LabelSearch:
-    """The names of a label set, ready to be searched."""
+    """A search index of the names in a label set."""
 
     def __init__(self, labels: LabelSet) -> None:
         self._labels = labels
-        self._position = labels.position  # made now, not by the first search
+        self._position = labels.position  # computed now, not in the first search
         folded = [_fold(name) for name in labels.names]
         order = sorted(range(len(labels)), key=folded.__getitem__)
         self._order = np.array(order, dtype=np.int64)  # line → entry
@@ -39,7 +39,7 @@ class LabelSearch:
         return found[:limit]
 
     def entry(self, label: str) -> int:
-        """Return the label with this id or name; an unknown or ambiguous one is the user's mistake."""
+        """Return the entry with this id or name; raise if it is unknown or ambiguous."""
         if label in self._position:
             return self._position[label]
         word = _fold(label)
@@ -52,15 +52,15 @@ class LabelSearch:
         if exact:
             ids = ", ".join(self._labels.ids[entry] for entry in exact[:5])
             raise DataError(f"{len(exact)} labels are called {shown!r}; give the id of one: {ids}")
-        close = self._order[max(0, start - 50) : start + 50].tolist()  # the neighbours in the alphabet
+        close = self._order[max(0, start - 50) : start + 50].tolist()  # alphabetical neighbours
         raise DataError(f"unknown label {shown!r}.{nearest(shown, [self._labels.names[entry] for entry in close])}")
 
     def _beginning(self, word: bytes, limit: int) -> list[int]:
-        """Entries whose name begins with a word, the most frequent first."""
+        """Return entries whose name begins with a word, the most frequent first."""
         return self._frequent(self._order[self._bisect(word) : self._bisect(word, after=True)], limit)
 
     def _holding(self, word: bytes) -> list[int]:
-        """Entries whose name holds a word, the most frequent first; some of them if there are very many."""
+        """Return entries whose name contains a word, the most frequent first; only some if there are very many."""
         lines: list[int] = []
         at = self._lines.find(word) if word else -1
         while at >= 0 and len(lines) < _SEEN:
@@ -71,15 +71,16 @@ class LabelSearch:
         return self._frequent(self._order[lines], len(lines))
 
     def _frequent(self, entries: NDArray[np.int64], limit: int) -> list[int]:
-        """The entries with most training documents, of equal ones the first."""
+        """Return the entries with the most training documents; ties are in entry order."""
         key = entries - self._labels.counts[entries] * len(self._labels)
-        if len(entries) > 4 * limit:  # sorting 670,000 for the first ten would take longest of all
+        if len(entries) > 4 * limit:  # sorting 670,000 for the first ten would take most of the time
             best = np.argpartition(key, limit)[:limit]
             entries, key = entries[best], key[best]
         return [int(entry) for entry in entries[np.argsort(key)][:limit]]
 
     def _bisect(self, word: bytes, *, whole: bool = False, after: bool = False) -> int:
-        """The first line not before a word, or after all that begin with it (or are it, if `whole`)."""
+        """Return the first line at or after a word; `after`: past lines that begin with it, or, if `whole`, equal
+        it."""
         low, high = 0, len(self._starts)
         while low < high:
             middle = (low + high) // 2
@@ -94,5 +95,5 @@ class LabelSearch:
 
 
 def _fold(name: str) -> bytes:
-    """A name as it is compared: no capitals, single spaces, no line ends."""
+    """Return a name in its form for comparison: case-folded, single spaces, no line ends."""
     return " ".join(name.casefold().split()).encode("utf-8", "replace")

@@ -1,7 +1,7 @@
-"""One server process: a socket, uvicorn, and what it obeys.
+"""One server process: a socket, uvicorn, and signal handling.
 
-SIGTERM and SIGINT let it finish what it took, and end it; a second one ends it at once. SIGHUP reads changed model
-folders again. `workers.py` runs several such processes at one socket.
+SIGTERM and SIGINT stop it after it has answered accepted requests; a second signal stops it at once. SIGHUP reloads
+changed model folders. `workers.py` runs several such processes on one socket.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from xmtc.app.rest.rate import RateLimit
 from xmtc.app.rest.settings import ServerSettings
 from xmtc.core.errors import ConfigError
 
-BACKLOG = 2048  # connections that wait to be taken
-_KEEP_ALIVE = 30  # seconds that an idle connection stays open: longer than a proxy's pause between two requests
-_HEAD = 10.0  # seconds that a request's head may take
-_OTHER_FILES = 256  # descriptors besides connections: models, logs, libraries
+BACKLOG = 2048  # connections waiting to be accepted
+_KEEP_ALIVE = 30  # seconds that an idle connection stays open: longer than a proxy waits between two requests
+_HEAD = 10.0  # maximum seconds to receive a request head
+_OTHER_FILES = 256  # file descriptors besides connections: models, logs, libraries
 _LAST_WORDS = 0.3  # seconds
 
 
 def open_socket(host: str, port: int) -> socket.socket:
-    """Return a listening socket; an address that cannot be had is the user's mistake."""
+    """Return a listening socket; raise a user error if the address is not available."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError):
@@ -58,7 +58,7 @@ def open_socket(host: str, port: int) -> socket.socket:
 def serve_models(
     settings: ServerSettings, listener: socket.socket, *, hang_up: HangUp, started: Callable[[], None]
 ) -> None:
-    """Load models and serve them in this process until a signal ends it; call `started` when all are loaded."""
+    """Load models and serve them in this process until a signal stops it; call `started` when all are loaded."""
     with logging_to_stderr():
         run_server(settings, listener, partial(_obey_signals, hang_up=hang_up), started)
 
@@ -72,10 +72,10 @@ def run_server(
     backlog: int = BACKLOG,
     rate_table: Path | None = None,
 ) -> None:
-    """Load models and serve them until `obey` ends it.
+    """Load models and serve them until `obey` stops the server.
 
-    obey: entered when the server begins; calls `end` and `start_reload` from the event loop's thread. backlog:
-    connections that are taken at once. rate_table: where several workers count requests together.
+    obey: context entered when the server starts; it calls `end` and `start_reload` from the event loop's thread.
+    backlog: connections accepted at once. rate_table: file in which several workers count requests together.
     """
     metrics = Metrics()
     models = Models(settings.folders, settings.share(settings.queue), settings.timeout, metrics)
@@ -113,7 +113,7 @@ def run_server(
 
 @contextmanager
 def logging_to_stderr(prefix: str = "") -> Iterator[None]:
-    """Write what is worth a line to stderr, for as long as the server runs."""
+    """Write log messages to stderr while the server runs."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter(f"{prefix}%(message)s"))
     ours, theirs = logging.getLogger("xmtc.serve"), logging.getLogger("uvicorn")
@@ -128,7 +128,7 @@ def logging_to_stderr(prefix: str = "") -> Iterator[None]:
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which ends and reloads as ours does."""
+    """uvicorn's server, with our shutdown and reload."""
 
     def __init__(
         self,
@@ -145,33 +145,33 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Obey whom we should: uvicorn would raise signals again after a good end."""
+        """Use our own signal handling: uvicorn would raise signals again after a normal shutdown."""
         with self._obey(self):
             yield
 
     def end(self, at_once: bool = False) -> None:
-        """Take no new connection, and end when everything accepted is answered, or at once."""
+        """Accept no new connections; stop when all accepted requests are answered, or at once."""
         self.force_exit = self.force_exit or at_once
         self.should_exit = True
 
     def start_reload(self) -> None:
-        """Read changed model folders again, beside serving."""
+        """Reload changed model folders while serving."""
         task = asyncio.ensure_future(self._reload())
-        self._reloads.add(task)  # the loop itself keeps no task alive
+        self._reloads.add(task)  # the loop does not keep tasks alive
         task.add_done_callback(self._reloads.discard)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no new connection, then answer what comes in on those there are, and close them."""
+        """Accept no new connections, answer requests on the existing ones, and close them."""
         for server in self.servers:
             server.close()
         self._application.stopping = True
-        await asyncio.sleep(_LAST_WORDS)  # requests that were sent already are on their way
+        await asyncio.sleep(_LAST_WORDS)  # wait for requests that are already sent
         await super().shutdown(sockets)
 
 
 @contextmanager
 def _obey_signals(server: Server, hang_up: HangUp) -> Iterator[None]:
-    """End well at the first signal, at once at the second; reload at SIGHUP, also at one that came while loading."""
+    """Stop gracefully at the first signal, at once at the second; reload at SIGHUP, even if it came while loading."""
     loop = asyncio.get_running_loop()
 
     def end(number: int, frame: object) -> None:
@@ -188,7 +188,7 @@ def _obey_signals(server: Server, hang_up: HangUp) -> Iterator[None]:
 
 
 def _allowed_connections(wanted: int) -> int:
-    """Raise the system's limit of open files as far as connections need it; return how many it then allows."""
+    """Raise the system's limit of open files as connections need; return how many connections it then allows."""
     if sys.platform == "win32":
         return wanted
     import resource

@@ -1,4 +1,4 @@
-"""How models are served: what one process and all workers of a server must agree on."""
+"""Settings of a server, shared by all its workers."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from xmtc.core.config import Settings
 
 
 class ServerSettings(Settings):
-    """Models and limits of a server. Limits are those of all its workers together."""
+    """Models and limits of a server. Limits apply to all its workers together."""
 
-    folders: dict[str, Path]  # by the names that models are served by
-    token: str | None  # that clients must show
-    hosts: list[str] | None  # names that the server goes by; None checks neither Host nor Origin
-    queue: int  # texts that may wait for one model
-    timeout: float  # seconds that a request may take
+    folders: dict[str, Path]  # by the name under which a model is served
+    token: str | None  # that clients must send
+    hosts: list[str] | None  # names of the server; None disables the checks of Host and Origin
+    queue: int  # maximum texts that wait for one model
+    timeout: float  # maximum seconds per request
     connections: int
-    rate: float | None  # requests per second of one client
+    rate: float | None  # requests per second and client
     workers: int = 1
 
     def share(self, whole: int) -> int:
-        """Return one worker's part of a limit, at least 1."""
+        """Return one worker's share of a limit, at least 1."""
         return -(-whole // self.workers)

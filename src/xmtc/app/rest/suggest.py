@@ -1,4 +1,4 @@
-"""POST /v1/models/{name}/suggest: from a checked request to a job, and from its labels to JSON."""
+"""POST /v1/models/{name}/suggest: convert a validated request to a job, and its labels to JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOTICE = "the model knows hardly a word of this text; is it in another language?
 
 
 def suggest_job(loaded: LoadedModel, request: SuggestRequest) -> SuggestJob:
-    """Return the job that answers a request; what this model cannot do is refused before it waits in a queue."""
+    """Return the job for a request; raise before it is queued if this model does not support it."""
     if request.threshold is not None and not loaded.calibrated:
         raise ProblemError(409, f"threshold: {UNCALIBRATED}, or use min_score")
     explain = _explained(loaded, request)
@@ -42,12 +42,12 @@ def suggest_job(loaded: LoadedModel, request: SuggestRequest) -> SuggestJob:
 
 
 def _ids(loaded: LoadedModel, field: str, labels: Sequence[str]) -> tuple[str, ...]:
-    """Ids, sorted, so that requests which want the same are ranked together."""
+    """Return sorted ids, so that equal requests are ranked together."""
     return tuple(sorted({loaded.labels.ids[entry] for entry in _entries(loaded, field, labels)}))
 
 
 def _explained(loaded: LoadedModel, request: SuggestRequest) -> bool | frozenset[int]:
-    """Whether all labels or which are explained; a label that is not given is not explained either."""
+    """Return whether to explain all labels, or which ones; a label that is not predicted is not explained."""
     if isinstance(request.explain, bool):
         return request.explain
     entries = frozenset(_entries(loaded, "explain", request.explain))

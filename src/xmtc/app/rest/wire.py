@@ -1,4 +1,4 @@
-"""What all routes need of HTTP: headers for browsers, documented problems, how to notice that a client has left."""
+"""HTTP helpers for all routes: security headers, documented problems, detection of a disconnected client."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _WHEN = {
 
 
 def protect(headers: Iterable[Any]) -> list[Any]:
-    """Return an answer's headers with those that protect browsers; what says nothing of caches is kept in none."""
+    """Return a response's headers with those that protect browsers, and no-store unless caching is set."""
     given = list(headers)
     cached = any(name.lower() == _CACHE for name, _ in given)
     return [*given, *_PROTECTION, *([] if cached else [(_CACHE, b"no-store")])]
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return what OpenAPI says of answers with these statuses."""
+    """Return the OpenAPI description of responses with these statuses."""
     schema = {"$ref": "#/components/schemas/Problem"}
     return {
         status: {"description": _WHEN[status], "content": {PROBLEM_JSON: {"schema": schema}}} for status in statuses
@@ -52,7 +52,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def client_gone(request: Request) -> Callable[[], Coroutine[Any, Any, None]]:
-    """Return what to wait on for the client to leave; the request's body must have been read."""
+    """Return a function that waits until the client leaves; the request's body must already be read."""
 
     async def gone() -> None:
         while (await request.receive())["type"] != "http.disconnect":

@@ -1,10 +1,11 @@
-"""Several server processes at one socket: a parent starts them, passes signals on, and replaces those that die.
+"""Run several server processes on one socket: a parent starts them, forwards signals, and replaces those that die.
 
-Each worker is a process of its own that loads the models; sparse and dense weights are mapped files, so that all share
-their pages. All take connections from the parent's socket. Parent and worker talk over a socket pair: the settings go
-down, then one byte a command; a line comes up when the models are loaded. A worker whose parent is gone ends.
+Each worker is a separate process that loads the models; sparse and dense weights are memory-mapped files, so all
+workers share their pages. All accept connections from the parent's socket. Parent and worker communicate over a socket
+pair: the parent sends the settings, then one byte per command; the worker sends a line when the models are loaded. A
+worker exits when its parent is gone.
 
-This module is imported by parent and workers; what is only the worker's stands last.
+Parent and workers import this module; code for workers only is at the end.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ from xmtc.core.threads import n_threads
 _END, _RELOAD = b"e", b"r"
 _RATES = "rates"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_SHORT_LIFE = 10.0  # seconds; a worker that dies younger is replaced after a pause
+_SHORT_LIFE = 10.0  # seconds; a worker that dies sooner is replaced after a pause
 _PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # seconds
-_PATIENCE = 15.0  # seconds beyond the timeout, after which workers that should end are killed
-# Not -m, which would look into the current folder first: workers import from where their parent did
+_PATIENCE = 15.0  # seconds after the timeout until stopping workers are killed
+# Not -m, which would search the current folder first: workers must import from the same place as their parent
 _CODE = "import sys; sys.path[:] = {path!r}; from xmtc.app.rest.workers import run_worker; run_worker({fds!r})"
 _log = logging.getLogger("xmtc.serve")
 
@@ -47,7 +48,7 @@ _log = logging.getLogger("xmtc.serve")
 def serve_with_workers(
     settings: ServerSettings, listener: socket.socket, *, hang_up: HangUp, started: Callable[[], None]
 ) -> None:
-    """Serve models in `settings.workers` processes until a signal ends them; call `started` when all have loaded."""
+    """Serve models in `settings.workers` processes until a signal stops them; call `started` when all have loaded."""
     with logging_to_stderr(), tempfile.TemporaryDirectory(prefix="xmtc-serve-") as folder:
         create_table(Path(folder) / _RATES)
         parent = _Parent(settings, listener, Path(folder))
@@ -72,22 +73,22 @@ class _Worker:
 
 
 class _Parent:
-    """Starts workers and keeps them running. Serves nothing itself."""
+    """Starts workers and keeps them running. Serves no requests itself."""
 
     def __init__(self, settings: ServerSettings, listener: socket.socket, folder: Path) -> None:
         self.forced = False  # a second signal came
         self._settings = settings
         self._listener = listener
-        self._folder = folder  # what workers share: counters, rates
+        self._folder = folder  # shared by workers: counters, rates
         self._running: dict[int, _Worker] = {}
         self._ready: set[int] = set()
         self._ending = asyncio.Event()
 
     async def run(self, hang_up: HangUp, started: Callable[[], None]) -> None:
-        """Start all workers, then replace those that die, until a signal ends all."""
+        """Start all workers, then replace those that die, until a signal stops all."""
         with self._obey_signals(hang_up):
             try:
-                # The first alone: it compiles kernels that are not compiled, and reports what is wrong with a folder
+                # The first alone: it compiles missing kernels, and reports errors in a folder
                 workers = [await self._launch(1)]
                 workers += await asyncio.gather(*map(self._launch, range(2, self._settings.workers + 1)))
                 started()
@@ -96,10 +97,10 @@ class _Parent:
                 self._kill(list(self._running.values()))
 
     async def _launch(self, number: int) -> _Worker:
-        """Start a worker and wait until its models are loaded; raise if they cannot be."""
+        """Start a worker and wait until its models are loaded; raise if loading fails."""
         worker, reports = await self._start(number)
         line = b""
-        with suppress(ConnectionError):  # it died before it read what we sent
+        with suppress(ConnectionError):  # it died before it read the settings
             line = await reports.readline()
         if line and not (failure := json.loads(line)["failure"]):
             self._ready.add(number)
@@ -117,7 +118,7 @@ class _Parent:
         environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(self._folder)}
         environment.setdefault("XMTC_THREADS", str(max(1, n_threads() // self._settings.workers)))
         fds = (theirs.fileno(), self._listener.fileno())
-        # The worker says itself which signals it takes. Until then they wait; those to a terminal's processes reach it.
+        # The worker sets its own signal handlers. Until then signals stay pending; a terminal signals the worker too.
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
             process = await asyncio.create_subprocess_exec(
@@ -131,12 +132,12 @@ class _Parent:
             theirs.close()
         reports, commands = await asyncio.open_connection(sock=ours)
         order = {"number": number, "folder": str(self._folder), "settings": self._settings.model_dump(mode="json")}
-        commands.write(json.dumps(order).encode() + b"\n")  # not in its arguments: the token is a secret
+        commands.write(json.dumps(order).encode() + b"\n")  # not as arguments, because the token is secret
         worker = self._running[number] = _Worker(number, process, commands, time.monotonic())
         return worker, reports
 
     async def _keep(self, worker: _Worker) -> None:
-        """Wait for a worker's end, and start another one, until all shall end."""
+        """Wait until a worker ends, and start another one, until the server stops."""
         number = worker.number
         while True:
             code = await self._bury(worker)
@@ -161,7 +162,7 @@ class _Parent:
             await asyncio.wait_for(self._ending.wait(), seconds)
 
     async def _bury(self, worker: _Worker) -> int:
-        """Wait for a worker's end; its counters stay in the sums, its gauges do not."""
+        """Wait until a worker ends; keep its counters in the sums, but not its gauges."""
         code = await worker.process.wait()
         worker.commands.close()
         self._ready.discard(worker.number)
@@ -186,12 +187,12 @@ class _Parent:
                 signal.signal(number, handler)
 
     def _end(self) -> None:
-        """Let workers finish what they took; the second time, end them at once."""
+        """Let workers answer accepted requests; the second time, stop them at once."""
         self.forced = self._ending.is_set()
         self._ending.set()
         self._listener.close()
         self._command(_END)
-        loading = [worker for number, worker in self._running.items() if number not in self._ready]  # took nothing yet
+        loading = [worker for number, worker in self._running.items() if number not in self._ready]  # have no requests
         self._kill(list(self._running.values()) if self.forced else loading)
         patience = self._settings.timeout + _PATIENCE
         asyncio.get_running_loop().call_later(patience, self._kill, list(self._running.values()))
@@ -202,21 +203,21 @@ class _Parent:
                 worker.process.kill()
 
     def _command(self, command: bytes) -> None:
-        """Send a command to all workers; one that loads finds it when it is done."""
+        """Send a command to all workers; a loading worker reads it afterwards."""
         for worker in self._running.values():
             worker.commands.write(command)
 
 
 def run_worker(fds: tuple[int, int]) -> None:
-    """Serve as one of several workers: the whole life of its process.
+    """Serve as one of several workers, until the process ends.
 
-    fds: of the socket to the parent, and of the socket that all workers listen at.
+    fds: file descriptors of the socket to the parent, and of the socket that all workers listen on.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # from a terminal; the parent gets it too, and decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # from a terminal; the parent gets it too, and handles it
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     channel, listener = socket.socket(fileno=fds[0]), _SharedSocket(fileno=fds[1])
-    with channel.makefile("rb") as lines:  # nothing follows the line before the models are loaded, or it is buffered
+    with channel.makefile("rb") as lines:  # anything after the line, before the models are loaded, stays buffered
         order = json.loads(lines.readline())
         settings = ServerSettings.model_validate(order["settings"])
         number = order["number"]
@@ -227,7 +228,7 @@ def run_worker(fds: tuple[int, int]) -> None:
                     listener,
                     partial(_obey_parent, channel=channel),
                     partial(_report, channel, ""),
-                    backlog=1,  # one connection at a time: the others are for workers that have less to do
+                    backlog=1,  # one connection at a time: the others go to workers with less to do
                     rate_table=Path(order["folder"]) / _RATES,
                 )
             except XmtcError as error:
@@ -236,7 +237,7 @@ def run_worker(fds: tuple[int, int]) -> None:
 
 
 class _SharedSocket(socket.socket):
-    """The socket of all workers, which listens already: asyncio would set its backlog to that of this worker."""
+    """The shared socket, which already listens: asyncio would replace its backlog with this worker's."""
 
     def listen(self, backlog: int = 0, /) -> None:
         """Do nothing."""
@@ -248,7 +249,7 @@ def _report(channel: socket.socket, failure: str) -> None:
 
 @contextmanager
 def _obey_parent(server: Server, channel: socket.socket) -> Iterator[None]:
-    """Obey the parent's commands, and end when it is gone; SIGTERM, which a service manager sends to all, ends well."""
+    """Obey the parent's commands, and stop when it is gone; SIGTERM, from a service manager, stops gracefully."""
     loop = asyncio.get_running_loop()
 
     def read() -> None:

@@ -1,7 +1,7 @@
-"""The registry of layouts: their names, in the order in which they are tried, and where they are.
+"""The registry of layouts: names and modules, in the order in which they are tried.
 
-A layout's module is imported when it is opened, not before. To add a layout, write a module here whose `LAYOUTS` holds
-its `Layout`, and add its line below.
+A layout's module is imported only when the layout is opened. To add a layout, write a module here whose `LAYOUTS`
+contains its `Layout`, and add a line for it below.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["LAYOUTS", "Entry", "read_label_vectors"]
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of a layout without importing its module."""
+    """What is known about a layout without importing its module."""
 
     name: str
     module: str
@@ -32,13 +32,13 @@ class Entry:
     mapped: bool = False  # a `TableMapping` may name its columns
 
     def open(self) -> Layout:
-        """Import the module and return its layout of this name."""
+        """Import the module and return its layout with this name."""
         layouts: tuple[Layout, ...] = import_module(self.module).LAYOUTS
         return next(layout for layout in layouts if layout.name == self.name)
 
 
-# tried in this order: of layouts with the same file names, the one that needs more comes first; the last one asks for
-# names alone
+# tried in this order: among layouts with the same file names, the one with more requirements comes first; the last one
+# checks names only
 LAYOUTS = (
     Entry("native", "xmtc.data.layouts.native", mapped=True),
     Entry("aplc", "xmtc.data.layouts.aplc"),
@@ -61,7 +61,7 @@ LAYOUTS = (
 
 
 def read_label_vectors(path: Path) -> tuple[list[str], sp.csr_matrix | NDArray[np.float32]]:
-    """Read label vectors from a file beside a data set, such as X-BERT's L.elmo.npz; return ids and rows of labels."""
+    """Read label vectors from a file next to a data set, such as X-BERT's L.elmo.npz; return label ids and rows."""
     from xmtc.data.layouts import numbered
 
     return numbered.read_label_vectors(path)

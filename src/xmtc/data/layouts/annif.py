@@ -1,8 +1,8 @@
 """Annif's short-text corpora: `text<TAB><uri> <uri> …` per line, in a .tsv file, plain or packed as .gz.
 
-A folder holds train.tsv, test.tsv and so on; a file of any name that ends in .tsv is read too. There is no header: a
-file with a header is a table with columns `text` and `labels`. The angle brackets around a URI may be missing; they are
-not part of the label. Names and hierarchy come from a SKOS vocabulary beside the corpus.
+A folder contains train.tsv, test.tsv and so on; a single .tsv file of any name is read too. There is no header: a file
+with a header is a table with columns `text` and `labels`. The angle brackets around a URI are optional and not part of
+the label. Names and hierarchy come from a SKOS vocabulary next to the corpus.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from xmtc.data.write import check_labels, documents_of
 def find(path: Path) -> Mapping[str, Files]:
     """Recognise .tsv files by the URIs in their second column."""
     found = find_splits(path, ending=".tsv")
-    # only the first split is looked at, so that training never opens test
+    # only the first split is examined, so that training never opens test
     return found if found and _has_uris(next(iter(found.values()))[0]) else {}
 
 
@@ -66,5 +66,5 @@ def write(corpora: Mapping[str, Corpus], folder: Path) -> None:
         write_lines(folder / f"{split}.tsv", lines)
 
 
-# its labels are URIs, which mean nothing to people, so a file alone looks for a vocabulary too
+# labels are URIs, which readers cannot interpret, so a single file looks for a vocabulary too
 LAYOUTS = (Layout("annif", find, partial(gather_file, read=read_lines), write, TEXTS, vocabulary_beside=True),)

@@ -1,8 +1,8 @@
 """Annif's full-text corpora: a folder with a .txt file per document, and its subjects in a file of the same name.
 
-a.tsv has `<uri><TAB>name` per line, and the URI is the label; a.key has the name of a subject per line, and the name is
-the label. A text without such a file has no labels. The folder is one data set; or it has folders train, dev and test.
-The id of a document is the name of its file.
+a.tsv has `<uri><TAB>name` per line, and the URI is the label; a.key has one subject name per line, and the name is the
+label. A text without such a file has no labels. The folder is one data set, or has subfolders train, dev and test. The
+id of a document is its file name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SUBJECTS = (".tsv", ".key")
 
 
 def find(path: Path) -> Mapping[str, Files]:
-    """Recognise a folder by a .txt file that has a .key or .tsv file of the same name beside it."""
+    """Recognise a folder by a .txt file with a .key or .tsv file of the same name."""
     if not path.is_dir():
         return {}
     if _has_documents(path):
@@ -37,7 +37,7 @@ def _has_documents(folder: Path) -> bool:
 
 
 def read_documents(folder: Path) -> Iterator[Document]:
-    """Stream the documents of a folder, in the order of their names."""
+    """Stream the documents of a folder, sorted by name."""
     for path in sorted(file for file in folder.iterdir() if file.suffix == _TEXT):
         text = "\n".join(open_lines(path))
         yield Document(path.stem, text, list(_subjects(path)))

@@ -1,8 +1,8 @@
-"""APLC-XLNet: CSV tables by position, and a list of labels.
+"""APLC-XLNet: CSV tables with columns in a fixed order, and a list of labels.
 
-train.csv, dev.csv (and test.csv) have a header, and then id, text and labels joined by commas, whatever the header
-calls them. labels.txt, by which the layout is recognised, has one label per line, the most frequent first. Labels that
-it lacks are kept, and counted in a warning.
+train.csv, dev.csv (and test.csv) have a header, then the columns id, text and labels joined by commas; column names are
+ignored. labels.txt, which identifies the layout, has one label per line, the most frequent first. Labels missing from
+it are kept and counted in a warning.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LABELS = "labels.txt"
 
 
 def find(path: Path) -> Mapping[str, Files]:
-    """Recognise a folder by its labels.txt beside tables."""
+    """Recognise a folder by its tables and its labels.txt."""
     labels = find_file(path, _LABELS) if path.is_dir() else None
     if labels is None:
         return {}
@@ -69,7 +69,7 @@ def _documents(path: Path, listed: set[str], kept: Counter[str]) -> Iterator[Doc
 
 
 def write(corpora: Mapping[str, Corpus], folder: Path) -> None:
-    """Write the tables, and the labels, the most frequent of the first split first."""
+    """Write the tables, and the labels in descending frequency in the first split."""
     check_labels(corpora, "aplc", r"[^\s,]([^,\r\n]*[^\s,])?", "joins labels by commas")
     labels = sorted(number_labels(corpora.values()).values(), key=lambda label: -label.n_documents)
     write_lines(folder / _LABELS, (label.id for label in labels))

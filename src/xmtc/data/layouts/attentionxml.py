@@ -1,7 +1,7 @@
 """AttentionXML and LightXML: texts and labels in two files, line by line.
 
-{train,test}_raw_texts.txt holds one text per line (else the tokenised {train,test}_texts.txt is read), and
-{train,test}_labels.txt the same document's label strings, separated by white space.
+{train,test}_raw_texts.txt has one text per line (if it is missing, the tokenised {train,test}_texts.txt is read).
+{train,test}_labels.txt has the label strings of the same document, separated by white space.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NEEDED = {split: ((f"{split}_raw_texts.txt", f"{split}_texts.txt"), (f"{split}_
 
 
 def read(files: Files, known: Described) -> Corpus:
-    """Read texts and labels side by side."""
+    """Read texts and labels line by line."""
     return gather(_documents(files), str(files[0]), known=known)
 
 
@@ -39,7 +39,7 @@ def _documents(files: Files) -> Iterator[Document]:
 
 
 def write(corpora: Mapping[str, Corpus], folder: Path) -> None:
-    """Write texts and labels side by side."""
+    """Write texts and labels line by line."""
     check_labels(corpora, "attentionxml", r"\S+", "separates labels by white space")
     for split, corpus in corpora.items():
         write_lines(folder / f"{split}_raw_texts.txt", text_lines(corpus))

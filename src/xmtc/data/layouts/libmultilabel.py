@@ -1,7 +1,7 @@
-"""LibMultiLabel: `id<TAB>labels<TAB>text` per line, labels separated by white space; the id may be missing everywhere.
+"""LibMultiLabel: `id<TAB>labels<TAB>text` per line, labels separated by white space; the id column is optional.
 
-A folder holds train.txt, valid.txt (or dev.txt) and test.txt; a file of any name that ends in .txt is read too. There
-is no header and no quoting: a tab is always a separator.
+A folder contains train.txt, valid.txt (or dev.txt) and test.txt; a single .txt file of any name is read too. There is
+no header and no quoting: a tab is always a separator.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NUMBERS = re.compile(r"\d+(,\d+)+")
 def find(path: Path) -> Mapping[str, Files]:
     """Recognise files by the tab in their first line; XML Repository's files have the same names."""
     found = find_splits(path, ".txt", VALID_STEMS)
-    # only the first split is looked at, so that training never opens test
+    # only the first split is examined, so that training never opens test
     return found if found and _is_tabbed(next(iter(found.values()))[0]) else {}
 
 

@@ -1,7 +1,7 @@
 """Native layout: a folder with train.jsonl, test.jsonl and optional dev.jsonl and labels.jsonl, or one .jsonl file.
 
-A document is `{"id"?, "text", "labels": […]}` on one line; labels.jsonl is described in docs/DATA.md. Any file may be
-packed as .gz.
+A document is one line, `{"id"?, "text", "labels": […]}`; docs/DATA.md describes labels.jsonl. Any file may be packed as
+.gz.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from xmtc.data.write import write_splits
 
 
 def write_native(corpora: Iterable[tuple[str, Corpus]], folder: str | Path) -> None:
-    """Write (split, corpus) pairs, one after the other, and one labels file of what is known of all their labels.
+    """Write (split, corpus) pairs, one after another, and one labels file that describes all their labels.
 
     The folder must be new or empty. A generator keeps one corpus in memory at a time.
     """

@@ -1,7 +1,7 @@
-"""Labels by number: what the layouts of X-BERT, X-Transformer and PECOS share. Not a layout itself.
+"""Helpers for layouts with numbered labels: X-BERT, X-Transformer and PECOS. Not a layout itself.
 
-Sparse matrices of scipy (.npz), and files that name label i on line i. Nothing here is unpickled. A label's id is its
-text, by which data sets and models are joined; it is its number where no file names the labels.
+They read scipy sparse matrices (.npz), and files whose line i names label i. Nothing is unpickled. A label's id is its
+text, by which data sets and models are matched; if no file names the labels, the id is the number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Names(NamedTuple):
 
     ids: list[str] | None  # None: their numbers
     concepts: list[Concept]
-    kept: dict[str, int]  # what to warn of
+    kept: dict[str, int]  # what to warn about
 
     @property
     def n_labels(self) -> int | None:
@@ -45,10 +45,10 @@ class Names(NamedTuple):
 
 
 def read_names(folder: Path, *files: str, counted: bool = False) -> Names:
-    """Read the first of these files that the folder holds, whose line i is label i's text, after a count if `counted`.
+    """Read the first of these files that exists; line i is the text of label i, after a count if `counted`.
 
-    The file is UTF-8, or else ISO-8859-1, as X-Transformer's own are. Texts that several labels have, and empty ones,
-    are told apart by the label's number.
+    The encoding is UTF-8, or else ISO-8859-1, as in X-Transformer's own files. Empty texts, and texts of several
+    labels, get the label's number added, so that ids are unique.
     """
     path = find_file(folder, *files)
     if path is None:
@@ -84,7 +84,8 @@ def write_names(
 ) -> dict[str, Numbered]:
     """Number the labels, write their ids line by line, and return them; raise if a label does not fit on a line.
 
-    Ids, not names, are written, because they join data sets. `latin` writes ISO-8859-1 if that can hold all labels.
+    Ids are written instead of names, because data sets are matched by id. `latin` writes ISO-8859-1 if all labels can
+    be encoded in it.
     """
     check_labels(corpora, layout, r"\S([^\r\n]*\S)?", "holds one label a line, without spaces around it")
     labels = number_labels(corpora.values())
@@ -95,7 +96,7 @@ def write_names(
 
 
 def _is_latin(text: str) -> bool:
-    """Return whether ISO-8859-1 can hold the text and its bytes cannot be taken for UTF-8."""
+    """Return whether ISO-8859-1 can encode the text and the bytes are not valid UTF-8."""
     try:
         text.encode("iso-8859-1").decode("utf-8")
     except UnicodeEncodeError:
@@ -106,19 +107,19 @@ def _is_latin(text: str) -> bool:
 
 
 def read_matrix(path: Path) -> sp.csr_matrix:
-    """Read a matrix that scipy.sparse.save_npz wrote; raise for anything else, pickled objects included."""
+    """Read a matrix that scipy.sparse.save_npz wrote; raise for anything else, including pickled objects."""
     try:
         with zipfile.ZipFile(path) as archive:
             check_unpacked(path, sum(part.file_size for part in archive.infolist()), path.stat().st_size)
         found = sp.load_npz(path)  # with allow_pickle=False
         if hasattr(found, "check_format"):
-            found.check_format(full_check=True)  # before any compiled code trusts its indices
+            found.check_format(full_check=True)  # before compiled code uses its indices unchecked
         matrix = sp.csr_matrix(found)
     except DataError:
         raise
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
-    except Exception as error:  # an archive may be encrypted, packed in another way, or hold anything
+    except Exception as error:  # an archive may be encrypted, use another compression, or contain anything
         reason = str(error).strip("'\"").splitlines() or [type(error).__name__]
         raise DataError(
             f"{path}: not a sparse matrix ({reason[0][:100]}); write it with scipy.sparse.save_npz, as csr"
@@ -130,11 +131,11 @@ def read_matrix(path: Path) -> sp.csr_matrix:
 
 
 def read_label_vectors(path: Path) -> tuple[list[str], sp.csr_matrix | NDArray[np.float32]]:
-    """Return the ids of labels and a row for each: of a sparse matrix (.npz), or of an array (.npy).
+    """Return label ids and one row per label, from a sparse matrix (.npz) or an array (.npy).
 
-    Row i is the vector of the label that line i of mlc2seq/label_vocab.txt or label_vocab.txt (X-BERT) or of
-    label_map.txt (X-Transformer), in the folder of the file, names; without these, of the label with the number i.
-    A sparse matrix that is mostly filled, as L.elmo.npz is, becomes an array.
+    Row i is the vector of the label named on line i of mlc2seq/label_vocab.txt or label_vocab.txt (X-BERT) or of
+    label_map.txt (X-Transformer) in the same folder; without these files, of the label with the number i. A sparse
+    matrix that is mostly filled, as L.elmo.npz is, becomes an array.
     """
     vectors: sp.csr_matrix | NDArray[np.float32]
     if path.suffix == ".npy":
@@ -178,7 +179,7 @@ def _read_array(path: Path) -> NDArray[np.float32]:
 
 
 def read_features(path: Path | None, n: int, beside: Path) -> sp.csr_matrix | None:
-    """Read the features of the `n` documents in the file `beside`; None if there is no file of features."""
+    """Read the features of the `n` documents in the file `beside`; return None if there is no feature file."""
     if path is None:
         return None
     X = read_matrix(path).astype(np.float32)
@@ -191,7 +192,7 @@ def read_features(path: Path | None, n: int, beside: Path) -> sp.csr_matrix | No
 
 
 def check_rows(matrix: sp.csr_matrix, path: Path, n: int, beside: Path) -> None:
-    """Raise if a matrix does not have one row for each of the `n` documents of the file beside it."""
+    """Raise unless a matrix has one row for each of the `n` documents in the file `beside`."""
     if matrix.shape[0] != n:
         raise DataError(
             f"{path} has {matrix.shape[0]} rows, but {beside.name} has {n} documents; "
@@ -200,7 +201,7 @@ def check_rows(matrix: sp.csr_matrix, path: Path, n: int, beside: Path) -> None:
 
 
 def read_truth(path: Path, names: Names, named_by: str) -> sp.csr_matrix:
-    """Read the labels of documents from a matrix of relevances: above 0 is a label, 0 is not."""
+    """Read the labels of documents from a matrix of relevances; a relevance above 0 is a label."""
     Y = read_matrix(path)
     bad = np.flatnonzero(~(Y.data >= 0))
     if len(bad):
@@ -217,7 +218,7 @@ def read_truth(path: Path, names: Names, named_by: str) -> sp.csr_matrix:
 
 
 def read_numbers(line: str, n_labels: int | None, mistake: Mistake) -> list[int]:
-    """Read `l1,l2`, where each may carry its relevance, `l:r` or `l::r`; a relevance of 0 is no label."""
+    """Read `l1,l2`, where each label may have a relevance, `l:r` or `l::r`; skip labels with relevance 0."""
     numbers = []
     for word in line.replace(",", " ").split():
         label, colon, relevance = word.partition(":")
@@ -241,9 +242,9 @@ def read_numbers(line: str, n_labels: int | None, mistake: Mistake) -> list[int]
 def corpus_of_matrix(
     texts: Path | None, Y: sp.csr_matrix, truth: Path, X: sp.csr_matrix | None, names: Names, known: Described
 ) -> Corpus:
-    """Make a corpus of texts, one per line, or of features alone, and the labels in a matrix's rows."""
+    """Make a corpus from texts, one per line, or from features only, and from the labels in a matrix's rows."""
     if texts is None:
-        assert X is not None  # a layout has at least one of them
+        assert X is not None  # a layout has texts or features
         return gather_features(
             X, Y.indices, Y.indptr, str(truth), known, concepts=names.concepts, names=names.ids, kept=names.kept
         )

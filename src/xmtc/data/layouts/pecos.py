@@ -2,7 +2,7 @@
 
 Row i of Y.{trn,tst}.npz has the labels of document i, with a relevance above 0; or line i of Y.{trn,tst}.txt has them
 as `l,l` or `l:r,l:r`. Line i of X.{trn,tst}.txt is its text; row i of tfidf-attnxml/X.{trn,tst}.npz, or of
-X.{trn,tst}.npz, its features. output-items.txt, which is optional, names label j on line j.
+X.{trn,tst}.npz, has its features. Line j of output-items.txt, which is optional, names label j.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NEEDED = {
 
 
 def read(files: Files, known: Described) -> Corpus:
-    """Read labels, and those of texts and features that are there."""
+    """Read labels, and texts or features or both."""
     first, truth = files
     folder, short = truth.parent, truth.name.split(".")[1]
     names = read_names(folder, _NAMES)
@@ -62,7 +62,7 @@ def _read_lines(path: Path, names: Names) -> sp.csr_matrix:
 
 
 def write(corpora: Mapping[str, Corpus], folder: Path) -> None:
-    """Write labels, and those of texts and features that are there."""
+    """Write labels, and texts or features or both."""
     labels = write_names(folder / _NAMES, corpora, "pecos")
     for split, corpus in corpora.items():
         short = SHORT_NAMES[split]

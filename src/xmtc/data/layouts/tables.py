@@ -1,8 +1,8 @@
 """Tables: a folder with train.csv, test.csv and so on and optional labels.jsonl, or one such file.
 
-CSV, TSV and Parquet are read and written, Excel workbooks and SQLite databases only read.
+CSV, TSV and Parquet can be read and written; Excel workbooks and SQLite databases can only be read.
 
-`xmtc.data.tables` says how a table holds documents.
+`xmtc.data.tables` describes how documents are stored in a table.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from xmtc.data.write import write_splits
 
 
 def write(corpora: Mapping[str, Corpus], folder: Path, ending: str) -> None:
-    """Write a table per split, with the columns id, text and labels, and a labels file if anything is known."""
+    """Write a table per split with the columns id, text and labels, and a labels file if labels have descriptions."""
     write_splits(corpora.items(), folder, ending, WRITERS[ending])
 
 
 def find_databases(path: Path) -> Mapping[str, Files]:
-    """Find SQLite files by any of their endings."""
+    """Find SQLite files by any of their extensions."""
     found = (find_splits(path, ending) for ending in SQLITE_ENDINGS)
     return next(filter(None, found), {})
 

@@ -1,8 +1,9 @@
 """X-BERT: texts with the numbers of their labels, line by line, in a folder mlc2seq.
 
-mlc2seq/{train,valid,test}.txt holds `l1,l2<TAB>text`, labels counted from 0; line j of mlc2seq/label_vocab.txt is
-`count<TAB>text of label j`. X.{trn,val,tst}.npz, features, are optional; Y.{trn,val,tst}.npz, which repeats the labels
-of the lines, must have as many rows. The folder mlc2seq itself, or one file of it, is read too.
+mlc2seq/{train,valid,test}.txt has `l1,l2<TAB>text` per line, with labels counted from 0; line j of
+mlc2seq/label_vocab.txt is `count<TAB>text of label j`. X.{trn,val,tst}.npz, features, are optional.
+Y.{trn,val,tst}.npz, which repeats the labels of the lines, must have the same number of rows. The folder mlc2seq, or
+one of its files, can be read directly.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _NAMES = "label_vocab.txt"
 
 
 def find(path: Path) -> Mapping[str, Files]:
-    """Recognise the folder by its mlc2seq, and mlc2seq by its label_vocab.txt."""
+    """Recognise a folder by its subfolder mlc2seq, and mlc2seq by its label_vocab.txt."""
     if path.is_file():
         return (
             {FILE: (path,)} if suffix(path) == ".txt" and path.stem != "label_vocab" and _has_names(path.parent) else {}
@@ -65,7 +66,7 @@ def read(files: Files, known: Described) -> Corpus:
 
 
 def _read_features(lines: Path) -> sp.csr_matrix | None:
-    """Read the features beside mlc2seq; their rows, and those of the labels, must be its lines."""
+    """Read the features next to mlc2seq; they and the label matrix must have one row per line."""
     stem = lines.name.partition(".")[0]
     short = next((SHORT_NAMES[split] for split, stems in VALID_STEMS.items() if stem in stems), stem)
     features, truth = (find_file(lines.parent.parent, f"{letter}.{short}.npz") for letter in "XY")

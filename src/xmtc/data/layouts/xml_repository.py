@@ -1,7 +1,7 @@
 """XML Repository, sparse layouts: features and labels as numbers, no texts.
 
-Old: train.txt and test.txt begin with `N D L` (documents, features, labels), then `l,l f:v f:v` per line; also one such
-file alone. They are recognised by their names alone, so that an error can say what is wrong with the header. New
+Old: train.txt and test.txt begin with `N D L` (documents, features, labels), then `l,l f:v f:v` per line; a single such
+file is read too. They are recognised by name only, so that an error can report what is wrong with the header. New
 (Parabel, pyxclib): trn_X_Xf.txt begins with `N D`, then `f:v …`; trn_X_Y.txt begins with `N L`, then `l:1 …`; tst_
 likewise. All count from zero. A label's id is its number as a string.
 """
@@ -71,21 +71,21 @@ def write_new(corpora: Mapping[str, Corpus], folder: Path) -> None:
 
 
 def _splits(corpora: Mapping[str, Corpus]) -> Iterator[tuple[str, sp.csr_matrix, Iterator[list[str]]]]:
-    """Give each split with its features, and the labels of each document."""
+    """Yield each split with its features and the labels of each document."""
     for split, corpus in corpora.items():
-        assert corpus.X is not None  # the layouts take nothing else
+        assert corpus.X is not None  # these layouts require features
         yield split, corpus.X, (document.labels for document in documents_of(corpus))
 
 
 def _count_labels(corpora: Mapping[str, Corpus], layout: str) -> int:
-    """Return one more than the highest label; raise if a label is not a number."""
+    """Return the highest label number plus one; raise if a label is not a number."""
     check_labels(corpora, layout, r"0|[1-9][0-9]{0,8}", "calls labels by their numbers, 0, 1, 2, …")
     used = [corpus.labels.ids[: corpus.labels.n_labels] for corpus in corpora.values()]
     return 1 + max(int(label) for labels in used for label in labels)
 
 
 def _pairs(X: sp.csr_matrix) -> Iterator[str]:
-    """Give the features of each row, with the digits that a float32 needs."""
+    """Yield the features of each row, with enough digits for a float32."""
     for start, stop in zip(X.indptr[:-1].tolist(), X.indptr[1:].tolist(), strict=True):
         columns, values = X.indices[start:stop].tolist(), X.data[start:stop].tolist()
         yield " ".join(f"{column}:{value:.9g}" for column, value in zip(columns, values, strict=True))

@@ -1,7 +1,7 @@
 """XML Repository, text layout: trn.json, tst.json and lbl.json, one object per line, usually packed as .gz.
 
-A document has `uid`, `title`, `content` and `target_ind`, the lines of lbl.json (from 0) that are its labels; a label
-has `uid`, its id, and `title`, its name. A document's text is its title and its content.
+A document has `uid`, `title`, `content` and `target_ind`, its labels as line numbers of lbl.json (from 0); a label has
+`uid`, its id, and `title`, its name. A document's text is its title and content.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NEEDED = {split: ((f"{short}.json",), (_LABELS,)) for split, short in SHORT_NAM
 
 
 def read(files: Files, known: Described) -> Corpus:
-    """Read the labels, then the documents that point at them."""
+    """Read the labels, then the documents that refer to them."""
     documents, labels = files
     concepts = list(_concepts(labels))
     return gather(_documents(documents, concepts), str(documents), known=known, concepts=concepts)
@@ -61,7 +61,7 @@ def _documents(path: Path, concepts: list[Concept]) -> Iterator[Document]:
 
 
 def write(corpora: Mapping[str, Corpus], folder: Path) -> None:
-    """Write the labels, then the documents that point at them; a text goes whole into the title."""
+    """Write the labels, then the documents that refer to them; the title contains the whole text."""
     labels = number_labels(corpora.values())
     write_json_objects(folder / _LABELS, ({"uid": label.id, "title": label.name} for label in labels.values()))
     for split, corpus in corpora.items():

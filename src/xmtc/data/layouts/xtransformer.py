@@ -1,7 +1,7 @@
 """X-Transformer: texts, one per line, and labels as a sparse matrix.
 
-{train,test}_raw_texts.txt holds the texts; row i of Y.{trn,tst}.npz has the labels of line i, and line j of
-label_map.txt the text of label j, in ISO-8859-1 or UTF-8, which is detected. X.{trn,tst}.npz, features, are optional.
+{train,test}_raw_texts.txt has the texts; row i of Y.{trn,tst}.npz has the labels of line i. Line j of label_map.txt is
+the text of label j; its encoding, ISO-8859-1 or UTF-8, is detected. X.{trn,tst}.npz, features, are optional.
 """
 
 from __future__ import annotations

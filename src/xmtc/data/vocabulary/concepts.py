@@ -1,4 +1,4 @@
-"""What is known of each label, and labels files, read and written. Knows no documents.
+"""Read and write labels files, which describe the labels. Independent of documents.
 
 A labels file has one `{"label", "name"?, "alternatives"?, "description"?, "parents"?, "translations"?}` per line;
 translations are names by language: `{"de": "Zucker"}`.
@@ -22,19 +22,19 @@ LABELS = "labels.jsonl"
 
 @dataclass(frozen=True)
 class Described:
-    """The concepts of a labels file or vocabulary, and what in it looks wrong."""
+    """The concepts of a labels file or vocabulary, and counts of suspicious entries."""
 
     concepts: Sequence[Concept] = ()
-    undescribed: int = 0  # parents that are named but not described
-    circles: int = 0  # parents left out because the hierarchy ran in a circle
-    codes: Sequence[Mapping[str, str]] = ()  # concept → a shorter name that documents may use, such as its notation
-    retired: Collection[str] = ()  # concepts that documents should no longer be given
+    undescribed: int = 0  # parents that are referenced but not described
+    circles: int = 0  # parents dropped because the hierarchy had a cycle
+    codes: Sequence[Mapping[str, str]] = ()  # concept → a short code that documents may use, such as its notation
+    retired: Collection[str] = ()  # concepts that should no longer be assigned
 
     def join(self, labels: Collection[str]) -> list[Concept]:
         """Return the concepts, with the ids that the documents use.
 
-        If no label of a document is the id of a concept, such as a vocabulary's URI, the codes that match the most
-        labels become the ids. Retired concepts are left out unless a document has them.
+        If no label in the documents is the id (such as the URI) of a concept, the codes that match the most labels
+        become the ids. Retired concepts are left out unless a document has them.
         """
         used = set(labels)
         ids = [concept.id for concept in self.concepts]
@@ -47,7 +47,7 @@ class Described:
         return [concept for concept in joined if concept.id not in retired]
 
     def oddities(self) -> dict[str, int]:
-        """Return what to warn of, with its count."""
+        """Return what to warn about, with counts."""
         return {
             "parents that the labels file does not describe": self.undescribed,
             "concepts in a circle, without the parent that closed it": self.circles,
@@ -63,9 +63,9 @@ def _recode(concept: Concept, code: Mapping[str, str]) -> Concept:
 
 
 def read_concepts(path: Path, language: str | None = None) -> Described:
-    """Read a labels file; raise if it describes a label twice, or if its hierarchy runs in a circle.
+    """Read a labels file; raise if it describes a label twice, or if its hierarchy has a cycle.
 
-    language: names are the translations into it, where there are any; raise if there are none at all.
+    language: use translations into this language as names, where available; raise if there are none at all.
     """
     lines = open_lines(path)
     concepts: dict[str, Concept] = {}
@@ -95,7 +95,7 @@ def read_concepts(path: Path, language: str | None = None) -> Described:
 
 
 def _in_language(path: Path, concepts: list[Concept], language: str) -> list[Concept]:
-    """The concepts with their names in a language; where one has none, its usual name."""
+    """Return the concepts with their names in a language; a concept without one keeps its usual name."""
     tags = sorted({tag for concept in concepts for tag, _ in concept.translations})
     if not tags:
         raise DataError(f"{path} has one name a label, in no stated language; leave the language out")
@@ -106,7 +106,7 @@ def _in_language(path: Path, concepts: list[Concept], language: str) -> list[Con
 
 
 def _translations(fields: Mapping[str, Any], mistake: Mistake) -> tuple[tuple[str, str], ...]:
-    """Languages and names, in the order of the languages; tags are lower-cased."""
+    """Return (language, name) pairs sorted by language, with tags in lower case."""
     named = optional(fields, "translations", dict, {}, mistake)
     if not all(isinstance(name, str) for name in named.values()):
         raise mistake('\'translations\' must hold one name per language, such as {"de": "Zucker"}; correct the values')
@@ -135,7 +135,7 @@ def read_annif_tsv(path: Path) -> Described:
 
 
 def write_concepts(path: Path, concepts: Iterable[Concept]) -> None:
-    """Write a labels file; leave out what is empty."""
+    """Write a labels file; leave out empty fields."""
     write_json_objects(path, map(_fields, concepts))
 
 
@@ -152,10 +152,10 @@ def _fields(concept: Concept) -> dict[str, object]:
 
 
 def find_circle(concepts: Iterable[Concept]) -> list[str]:
-    """Return labels of which each is a child of the next, from one back to itself; empty if there is no circle."""
+    """Return a cycle of labels, each a child of the next; return an empty list if there is no cycle."""
     parents = {concept.id: concept.parents for concept in concepts}
     children: dict[str, list[str]] = {}
-    waiting = dict.fromkeys(parents, 0)  # described parents not yet placed above
+    waiting = dict.fromkeys(parents, 0)  # number of described parents that are not placed yet
     for label in parents:
         for parent in parents[label]:
             if parent in parents:
@@ -171,7 +171,7 @@ def find_circle(concepts: Iterable[Concept]) -> list[str]:
                 ready.append(child)
     if not waiting:
         return []
-    # what waits still has a parent that waits, so climbing must meet a label again
+    # every waiting label has a waiting parent, so following parents must reach a label twice
     path = [next(iter(waiting))]
     seen = {path[0]: 0}
     while True:

@@ -1,7 +1,7 @@
-"""RDF files → (subject, object) pairs of the predicates asked for. Knows no vocabularies; fetches nothing.
+"""Read the (subject, object) pairs of the requested predicates from RDF files. Fetches nothing from the network.
 
-pyoxigraph parses, and hands over one triple at a time; only those asked for are kept, so that a large file needs little
-memory. `rdf_checks` refuses before what the parser would not survive.
+pyoxigraph parses and yields one triple at a time; only requested ones are kept, so that a large file needs little
+memory. `rdf_checks` first rejects files that would crash the parser.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from xmtc.core.errors import DataError
 from xmtc.data.vocabulary.rdf_checks import check_json, check_quoted_triples, check_utf8, check_xml, decode_xml
 
 _NAMES = {"turtle": "Turtle", "xml": "RDF/XML", "nt": "N-Triples", "json-ld": "JSON-LD"}
-_PLACE = re.compile(r"^Parser error at [^:]*: |\(line \d+\)$")  # of the parser's message; told apart from the reason
+_PLACE = re.compile(r"^Parser error at [^:]*: |\(line \d+\)$")  # the place in the parser's message, without the reason
 
 
 class Literal(NamedTuple):
-    """A text, and the tag of its language in lower case, "" if it has none."""
+    """A text and its language tag in lower case, or "" without one."""
 
     text: str
     language: str
@@ -35,7 +35,7 @@ def is_uri(node: str | Literal) -> bool:
 
 
 def read_pairs(path: Path, raw: bytes, format: str, predicates: Collection[str]) -> Pairs:
-    """Parse a file's bytes; raise with the line of a mistake."""
+    """Parse a file's bytes; errors give the line."""
     try:
         import pyoxigraph as ox
     except ImportError:
@@ -57,9 +57,9 @@ def read_pairs(path: Path, raw: bytes, format: str, predicates: Collection[str])
         "json-ld": ox.RdfFormat.JSON_LD,
     }
     found: Pairs = defaultdict(list)
-    nodes: dict[str, str] = {}  # each URI once: concepts are subjects of many triples, and parents of others
+    nodes: dict[str, str] = {}  # store each URI once: a concept is in many triples, as subject or parent
     try:
-        for triple in ox.parse(raw, formats[format], lenient=True):  # odd URIs are kept as they are
+        for triple in ox.parse(raw, formats[format], lenient=True):  # invalid URIs are kept unchanged
             predicate = triple.predicate.value
             if predicate not in predicates:
                 continue

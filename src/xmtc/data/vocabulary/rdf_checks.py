@@ -1,7 +1,7 @@
-"""Refuse RDF files that would exhaust memory, crash the parser or have it fetch something.
+"""Reject RDF files that would exhaust memory, crash the parser or make it fetch something.
 
-A file from a stranger is data. Entities of XML may expand to any size, deep nesting overflows a parser's stack or takes
-quadratic time, and a context of JSON-LD may be an address. Real vocabularies stay far below these limits.
+Files are untrusted. XML entities may expand to any size, deep nesting overflows a parser's stack or takes quadratic
+time, and a JSON-LD context may be a URL. Real vocabularies stay far below these limits.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from xml.parsers import expat
 
 from xmtc.core.errors import DataError
 
-XML_DEPTH = 1000  # elements inside one another
-JSON_DEPTH = 500  # objects and lists inside one another
-QUOTED_DEPTH = 100  # triples inside one another
-ENTITY_LENGTH = 10_000  # characters of an entity of XML, expanded
-EXPANSION = 10  # times the file's size, and a megabyte: what all entities may add
+XML_DEPTH = 1000  # nested elements
+JSON_DEPTH = 500  # nested objects and lists
+QUOTED_DEPTH = 100  # nested triples
+ENTITY_LENGTH = 10_000  # characters of an expanded XML entity
+EXPANSION = 10  # all entities together may add this many times the file's size, plus a megabyte
 
 _REFERENCE = re.compile(r"&([^;&#\s]{1,100});")
 _DECLARATION = re.compile(r"^\s*<\?xml\b(.*?)\?>", re.DOTALL)
 _ENCODING = re.compile(r"""encoding\s*=\s*["']([\w.:-]+)["']""")
-# those that are tables of characters; Python has others, such as punycode, which take quadratic time
+# encodings that are character tables; others in Python, such as punycode, take quadratic time
 _ENCODINGS = re.compile(r"ascii|utf-(8|16|32).*|iso8859.*|cp\d+|koi8.*|mac.*|gb.*|big5.*|euc.*|shift.*")
 
 
 def check_utf8(path: Path, raw: bytes) -> None:
-    """Raise with the line of the first byte that is not UTF-8."""
+    """Raise if a file is not UTF-8; the error gives the line of the first invalid byte."""
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -40,10 +40,10 @@ def check_utf8(path: Path, raw: bytes) -> None:
 
 
 def decode_xml(path: Path, raw: bytes) -> bytes:
-    """Return an XML file as UTF-8, whatever encoding it declares."""
+    """Convert an XML file from its declared encoding to UTF-8."""
     if raw[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         encoding = "utf-16"
-        raw = raw[: len(raw) // 2 * 2]  # readers of lines may have added half a line feed
+        raw = raw[: len(raw) // 2 * 2]  # the line reader may have added half a line feed
     else:
         declared = _DECLARATION.match(raw[:1000].decode("latin-1"))
         named = _ENCODING.search(declared[1]) if declared else None
@@ -67,7 +67,7 @@ def decode_xml(path: Path, raw: bytes) -> bytes:
 def check_xml(path: Path, raw: bytes) -> None:
     """Raise if XML is not well-formed, nests too deeply, or has entities that are too long or stored elsewhere."""
     depth = 0
-    lengths: dict[str, int] = {}  # entity → characters, expanded
+    lengths: dict[str, int] = {}  # entity → number of characters when expanded
 
     def open_element(name: str, attributes: dict[str, str]) -> None:
         nonlocal depth
@@ -113,7 +113,7 @@ def check_xml(path: Path, raw: bytes) -> None:
 
 
 def check_json(path: Path, raw: bytes) -> None:
-    """Raise if JSON-LD is not valid JSON, nests too deeply, or has a context that would be fetched."""
+    """Raise if JSON-LD is not valid JSON, nests too deeply, or has a context to fetch."""
     try:
         waiting: list[tuple[Any, int]] = [(json.loads(raw), 1)]
     except json.JSONDecodeError as error:
@@ -136,7 +136,7 @@ def check_json(path: Path, raw: bytes) -> None:
 
 
 def _check_context(path: Path, context: Any) -> None:
-    """Refuse a context that is an address, or imports one, however deep in lists."""
+    """Raise for a context that is or imports a URL, at any depth of nested lists."""
     waiting = [context]
     while waiting:
         value = waiting.pop()
@@ -152,7 +152,7 @@ def _check_context(path: Path, context: Any) -> None:
 
 
 def check_quoted_triples(path: Path, raw: bytes) -> None:
-    """Raise if triples are quoted inside one another too often; more would overflow the parser's stack."""
+    """Raise if quoted triples nest too deeply, which would overflow the parser's stack."""
     if raw.count(b"<<") <= QUOTED_DEPTH:
         return
     depth = 0
@@ -160,7 +160,7 @@ def check_quoted_triples(path: Path, raw: bytes) -> None:
         if found[0] == b"<<":
             depth += 1
         else:
-            depth = max(0, depth - 1) if found[0] == b">>" else 0  # a full stop at a line's end ends the statement
+            depth = max(0, depth - 1) if found[0] == b">>" else 0  # a full stop at the end of a line ends the statement
         if depth > QUOTED_DEPTH:
             raise _too_deep(path, "quoted triples", QUOTED_DEPTH, raw.count(b"\n", 0, found.start()) + 1)
 

@@ -1,4 +1,4 @@
-"""Find the file that describes the labels of a data set, and read it: a labels file, or a SKOS vocabulary."""
+"""Find and read the file that describes the labels of a data set: a labels file or a SKOS vocabulary."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from xmtc.data.files import find_file, suffix
 from xmtc.data.vocabulary.concepts import LABELS, Described, read_annif_tsv, read_concepts
 from xmtc.data.vocabulary.skos import FORMATS, read_skos
 
-FILE_NAMES = (LABELS, *(f"labels{ending}" for ending in FORMATS))  # the first of these is a data set's own
+FILE_NAMES = (LABELS, *(f"labels{ending}" for ending in FORMATS))  # the first of these that exists is used
 
 
 def is_skos(path: Path) -> bool:
-    """Return whether the name of a file is that of a SKOS vocabulary."""
+    """Return whether a file has the name of a SKOS vocabulary."""
     return suffix(path) in FORMATS
 
 
 def is_vocabulary(name: str | Path) -> bool:
-    """Return whether a file's name is that of a labels file or a SKOS vocabulary."""
+    """Return whether a file has the name of a labels file or a SKOS vocabulary."""
     return suffix(Path(name)) in (".jsonl", ".tsv", *FORMATS)
 
 
@@ -39,9 +39,9 @@ def find_vocabulary(path: Path, *, any_name: bool = True) -> Path | None:
 
 
 def read_labels(path: str | Path, known: Collection[str] = (), language: str | None = None) -> list[Concept]:
-    """Read the concepts of a labels file or vocabulary, for a model that knows labels of these ids.
+    """Read the concepts of a labels file or vocabulary, for a model whose labels have the ids `known`.
 
-    Raises where it holds none. language: as for `read_vocabulary`.
+    Raises if there are none. language: as for `read_vocabulary`.
     """
     concepts = read_vocabulary(path, language).join(known)
     if not concepts:
@@ -53,7 +53,7 @@ def read_vocabulary(path: str | Path, language: str | None = None) -> Described:
     """Read a labels file (.jsonl), a vocabulary of Annif (.tsv) or of SKOS (.ttl, .rdf, .nt, .jsonld), packed or not.
 
     `language` chooses among the names of a SKOS vocabulary, or among the translations of a labels file, by a tag such
-    as "de" or an English name; see `skos.py` for what happens without it.
+    as "de" or an English name; `skos.py` describes the default.
     """
     path = Path(path)
     if is_skos(path):

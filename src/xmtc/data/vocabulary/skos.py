@@ -1,15 +1,15 @@
-"""SKOS vocabularies → what is known of each concept. Knows no documents.
+"""Read concepts from SKOS vocabularies. Independent of documents.
 
-Turtle (.ttl), RDF/XML (.rdf), N-Triples (.nt) and JSON-LD (.jsonld), packed as .gz or not. A concept's id is its URI,
-prefLabel its name; altLabel gives alternatives, definition or else scopeNote the description, broader and the reverse
-of narrower the parents; SKOS-XL's labels count like plain ones. A link that closes a circle of parents is left out, and
-counted in a warning.
+Formats are Turtle (.ttl), RDF/XML (.rdf), N-Triples (.nt) and JSON-LD (.jsonld), optionally packed as .gz. A concept's
+id is its URI and prefLabel its name; altLabel gives alternatives, definition or else scopeNote the description, broader
+and the inverse of narrower the parents; SKOS-XL labels count like plain ones. A link that closes a cycle of parents is
+dropped and counted in a warning.
 
-Names are in the language asked for; by default in English if any concept has an English name, else in the language that
+Names are in the requested language; by default in English if any concept has an English name, else in the language that
 names most concepts. A concept without such a name gets one without language, else the first of another language. In a
 vocabulary of several languages, every concept keeps its name in each of them.
 
-The result is kept in the cache, by content and language.
+The result is cached by content and language.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from xmtc.data.vocabulary.concepts import Described
 from xmtc.data.vocabulary.rdf import Literal, Pairs, is_uri, read_pairs
 
 FORMATS = {".ttl": "turtle", ".rdf": "xml", ".nt": "nt", ".jsonld": "json-ld"}
-_VERSION = "skos 2"  # of what the cache holds
+_VERSION = "skos 2"  # version of the cached format
 _SKOS, _XL = "http://www.w3.org/2004/02/skos/core#", "http://www.w3.org/2008/05/skos-xl#"
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _DEPRECATED = "http://www.w3.org/2002/07/owl#deprecated"
@@ -45,7 +45,7 @@ Texts = dict[str, list[tuple[str, str]]]  # concept → (language, text)
 
 
 def read_skos(path: Path, language: str | None = None) -> Described:
-    """Read a vocabulary, with names in `language`, a tag such as "de"; raise if no concept has a name in it."""
+    """Read a vocabulary with names in `language`, a tag such as "de"; raise if no concept has a name in it."""
     raw = read_bytes(path)
     key = key_of([_VERSION, suffix(path), language or "", raw])
     kept = cached("skos", key, ["concepts"], lambda: {"concepts": _pack(path, raw, language)})
@@ -72,7 +72,7 @@ def _unique(codes: Mapping[str, str]) -> dict[str, str]:
 
 
 def _pack(path: Path, raw: bytes, language: str | None) -> NDArray[np.uint8]:
-    """Parse a vocabulary into lines of JSON: the number of links left out, then one concept each."""
+    """Parse a vocabulary into JSON lines: first the number of dropped links, then one concept per line."""
     pairs = read_pairs(path, raw, FORMATS[suffix(path)], _LINKS | _WORDS | _XL_WORDS)
     uris = sorted(_concepts(pairs))
     if not uris:
@@ -83,7 +83,7 @@ def _pack(path: Path, raw: bytes, language: str | None) -> NDArray[np.uint8]:
     retired = {s for s, o in pairs[_DEPRECATED] if isinstance(o, Literal) and o.text.lower() in ("true", "1")}
     parents = {uri: sorted(found) for uri, found in _parents(pairs, set(uris), retired).items()}
     noted = [(s, o.text) for s, o in pairs[f"{_SKOS}notation"] if isinstance(o, Literal)]
-    notations = dict(sorted(noted, reverse=True))  # of several, the first in order
+    notations = dict(sorted(noted, reverse=True))  # if there are several, the first in sort order
     several = len({tag for uri in uris for tag, _ in names.get(uri, ()) if tag}) > 1
     lines: list[Any] = [_break_circles(parents)]
     for uri in uris:
@@ -101,20 +101,20 @@ def _pack(path: Path, raw: bytes, language: str | None) -> NDArray[np.uint8]:
 
 
 def _translations(names: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Language → name, in the order of the languages; of several names in one, the first in order."""
+    """Return language → name, sorted by language; of several names in one language, the first in sort order."""
     first = dict(sorted((text for text in names if all(text)), reverse=True))
     return dict(sorted(first.items()))
 
 
 def _concepts(pairs: Pairs) -> set[str]:
-    """URIs of the concepts: what is typed so, or, in a file without types, what has a name."""
+    """Return the URIs of the concepts: nodes of type Concept, or, in a file without types, nodes with a name."""
     typed = {s for s, o in pairs[f"{_RDF}type"] if o == f"{_SKOS}Concept" and is_uri(s)}
     other = {s for s, _ in pairs[f"{_RDF}type"]}
     return typed or {s for s, _ in pairs[f"{_SKOS}prefLabel"] if is_uri(s) and s not in other}
 
 
 def _texts(pairs: Pairs, name: str) -> Texts:
-    """Literals of each concept; where a node stands for one, as in SKOS-XL, that node's."""
+    """Return the literals of each concept; for a node in place of a literal, as in SKOS-XL, that node's literals."""
     inner: dict[str, list[Literal]] = defaultdict(list)
     for node, value in (*pairs[f"{_RDF}value"], *pairs[f"{_XL}literalForm"]):
         if isinstance(value, Literal):
@@ -130,7 +130,7 @@ _EXACT, _REGIONAL, _PLAIN, _FOREIGN = range(4)
 
 
 def _rank(text: tuple[str, str], wanted: str) -> tuple[int, str, str]:
-    """How well a text's language fits, the best first."""
+    """Return a sort key for how well a text's language fits, best first."""
     tag = text[0]
     if tag == wanted:
         return _EXACT, *text
@@ -156,7 +156,7 @@ def _choose_language(path: Path, names: Iterable[list[tuple[str, str]]], asked: 
 
 
 def _parents(pairs: Pairs, concepts: set[str], retired: set[str]) -> dict[str, set[str]]:
-    """Parents of each concept; those that are retired, or no URIs, are left out."""
+    """Return the parents of each concept, without retired parents and parents that are not URIs."""
     found: dict[str, set[str]] = defaultdict(set)
     upwards = ((s, o) for s, o in pairs[f"{_SKOS}broader"])
     reversed_ = ((o, s) for s, o in pairs[f"{_SKOS}narrower"])
@@ -167,7 +167,7 @@ def _parents(pairs: Pairs, concepts: set[str], retired: set[str]) -> dict[str, s
 
 
 def _break_circles(parents: dict[str, list[str]]) -> int:
-    """Leave out the links that close a circle, in place; return their number."""
+    """Remove the links that close a cycle, in place; return their number."""
     removed = 0
     done: set[str] = set()
     for start in sorted(parents):
