@@ -1,4 +1,4 @@
-"""xmtc: given a text, rank the few right labels among thousands or millions."""
+"""xmtc: extreme multi-label text classification: rank the few correct labels of a text among thousands or millions."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ __all__ = [
     "update",
     "uses_dev",
 ]
-_TRAINED = "trained"  # subfolder of a run on several machines that holds the model until it is moved to `out`
+_TRAINED = "trained"  # subfolder of a run on several machines: the model, until it is moved to `out`
 _ENSEMBLE = "ensemble"  # not in METHODS, because it combines models of these methods
 
 
@@ -720,11 +720,11 @@ def update(
 ) -> Model:
     """Add documents and labels to a linear, knn or match model, or retire labels, without full retraining.
 
-    - `corpus`: all documents, old and new; or only the new ones, with `base` the documents of the model's training.
-      Without `base`, a linear model learns only new labels from the new documents, not known ones; a knn model contains
-      its training documents and needs no `base`.
+    - `corpus`: all documents, old and new; or only the new ones, with the training documents in `base`. Without `base`,
+      a linear model learns only new labels from the new documents, not known ones; a knn model contains its training
+      documents and needs no `base`.
     - `labels`: concepts of a vocabulary that need no documents. Models of method match, knn models with
-      `neighbours.labels`, and ensembles with such members suggest them by their names. A calibration is kept.
+      `neighbours.labels`, and ensembles with such members suggest them by name. The calibration is kept.
     - `retire`: ids or names of labels that the model must no longer rank.
     - `budget`: maximum share of a full training's work to spend on a linear model, new labels first; 1 refits
       everything that changed.
@@ -787,7 +787,7 @@ def _check_labels(labels: Iterable[Concept]) -> list[Concept]:
 
 
 def check_add_labels(model: Model) -> None:
-    """Raise for a model that cannot rank labels without documents."""
+    """Raise if a model cannot rank labels without documents."""
     from xmtc.core.abilities import reads_labels
 
     if not reads_labels(model):
@@ -861,7 +861,7 @@ def export(
 
 
 def check_update(model: Model) -> Updatable[Any]:
-    """Return the method of a model that can be updated; raise for any other."""
+    """Return the method of a model; raise if the model cannot be updated."""
     from xmtc.core.updatable import Updatable
 
     name = model.manifest.method

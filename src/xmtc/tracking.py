@@ -1,6 +1,6 @@
 """Trackers: send training metrics to TensorBoard, MLflow, Weights & Biases or trackio. Each is imported on first use.
 
-A tracker is a `core.tracker.Tracker`; a `Progress` carries those of a run. To use one from Python:
+A tracker is a `core.tracker.Tracker`; a `Progress` has the trackers of a run. To use one from Python:
 
     progress = Progress()
     with open_tracker("mlflow", "my run") as tracker:

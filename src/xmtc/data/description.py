@@ -35,7 +35,7 @@ class SplitFigures:
     empty_texts: int | None
     without_labels: int
     duplicate_ids: int
-    duplicate_texts: int | None  # beyond the first of each
+    duplicate_texts: int | None  # not counting the first of each
     unseen_labels: int | None  # that occur here, but not in train
     texts_in_train: int | None  # documents whose text is also a train document's
     near_train: int | None  # documents that are near-duplicates of a train document; in a sample, if there are many

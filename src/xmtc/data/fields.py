@@ -49,7 +49,7 @@ def write_json_objects(path: Path, objects: Iterable[Mapping[str, object]]) -> N
 
 
 def require(names: Iterable[str], found: Collection[str], noun: str, mistake: Mistake) -> None:
-    """Raise if one of the `names` is not among those found; `noun` says what they are, such as "column"."""
+    """Raise if one of the `names` is not among those found; `noun`: what they are, such as "column"."""
     for name in names:
         if name not in found:
             there = ", ".join(map(repr, list(found)[:10])) or "none"

@@ -151,7 +151,7 @@ def _class_names(path: Path, labels: str) -> list[Concept]:
 
 
 def _look_up(source: str, name: str) -> Repository:
-    """Ask the hub once for the files of a data set; if it does not answer, look into the local cache."""
+    """Ask the hub once for the files of a data set; if it does not answer, use the local cache."""
     hub = _client()
     try:
         found = hub.HfApi().dataset_info(name, timeout=_PATIENCE)

@@ -21,7 +21,7 @@ _MOST = 20_000  # texts of a split that are used, evenly spaced
 
 
 def sign(texts: Sequence[str]) -> NDArray[np.uint64]:
-    """Return the signatures of up to 20,000 texts, one row each; a text without words gets a row of zeros."""
+    """Return the signatures of up to 20,000 texts, one row per text; a text without words has a row of zeros."""
     rows = np.linspace(0, len(texts) - 1, min(_MOST, len(texts))).astype(int).tolist()
     draw = np.random.default_rng(0)
     factors = draw.integers(1, 2**63, size=_HASHES, dtype=np.uint64) | np.uint64(1)

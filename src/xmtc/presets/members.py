@@ -92,7 +92,7 @@ def frozen(encoder: str, corpus: Corpus, *, on_gpu: bool = False) -> Member:
 
 
 def held_out_fraction(n_documents: int) -> float:
-    """Return the share of training documents that encoders hold out; an ensemble trained on too few is bad."""
+    """Return the share of training documents that encoders hold out, enough to train the ensemble if possible."""
     return round(min(_MOST_HELD_OUT, max(DEV_FRACTION, _ENOUGH / max(1, n_documents))), 4)
 
 

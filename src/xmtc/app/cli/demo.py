@@ -112,7 +112,7 @@ def _say(console: Console, steps: itertools.count[int], heading: str) -> None:
 
 
 def _build_data(folder: str) -> None:
-    """Build the data, completely or not at all, unless it exists."""
+    """Build the data atomically, unless it exists."""
     from xmtc.app.cli.progress import show_progress
     from xmtc.data import build_pydocs
 

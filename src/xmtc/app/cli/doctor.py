@@ -1,4 +1,4 @@
-"""xmtc doctor."""
+"""xmtc doctor: show what is installed."""
 
 from __future__ import annotations
 

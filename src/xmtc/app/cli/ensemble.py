@@ -1,4 +1,4 @@
-"""xmtc ensemble."""
+"""xmtc ensemble: combine trained models into one."""
 
 from __future__ import annotations
 

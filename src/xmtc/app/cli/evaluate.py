@@ -1,4 +1,4 @@
-"""xmtc evaluate and xmtc compare."""
+"""xmtc evaluate and xmtc compare: score models on labelled documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""xmtc explain."""
+"""xmtc explain: show why a text gets a label."""
 
 from __future__ import annotations
 

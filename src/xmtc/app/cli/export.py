@@ -1,4 +1,4 @@
-"""xmtc export."""
+"""xmtc export: convert a neural model to ONNX."""
 
 from __future__ import annotations
 

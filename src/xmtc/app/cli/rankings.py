@@ -76,7 +76,7 @@ def explanation_json(explanation: Explanation, text: str, labels: LabelSet) -> d
 
 
 def print_explanations(explanations: Sequence[Explanation], text: str, labels: LabelSet) -> None:
-    """Print why each label was given: words, path, neighbours and scope."""
+    """Print why each label was predicted: words, path, neighbours and scope."""
     console = out()
     if not explanations:
         console.print("the model gives this text no label")

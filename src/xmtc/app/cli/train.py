@@ -1,4 +1,4 @@
-"""xmtc train."""
+"""xmtc train: train a model on labelled documents."""
 
 from __future__ import annotations
 

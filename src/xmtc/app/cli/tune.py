@@ -1,4 +1,4 @@
-"""xmtc tune."""
+"""xmtc tune: search the settings of a method."""
 
 from __future__ import annotations
 

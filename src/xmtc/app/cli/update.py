@@ -1,4 +1,4 @@
-"""xmtc update."""
+"""xmtc update: add documents and labels to a model, or retire labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""xmtc warmup."""
+"""xmtc warmup: compile kernels in advance."""
 
 from __future__ import annotations
 

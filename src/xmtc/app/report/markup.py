@@ -47,7 +47,7 @@ def table(
 
 
 def details(summary: Content, *content: Content) -> Html:
-    """Return content that unfolds."""
+    """Return collapsible content."""
     return tag("details", tag("summary", summary), *content)
 
 

@@ -75,7 +75,7 @@ def _model_router(models: Models) -> APIRouter:
         responses={200: {"model": SuggestResponse}, **documented(400, 401, 404, 408, 409, 413, 422, 503, 504)},
     )
     async def suggest(name: str, body: SuggestRequest, request: Request) -> Response:
-        """Tag texts: the best labels of each, and on demand why."""
+        """Tag texts: return the best labels of each, with explanations on request."""
         loaded = models.get(name)
         content = await models.submit(loaded, suggest_job(loaded, body), client_gone(request))
         return Response(content, media_type="application/json")
@@ -91,7 +91,7 @@ def _model_router(models: Models) -> APIRouter:
         ] = "",
         limit: Annotated[int, Query(ge=1, le=MAX_FOUND)] = 20,
     ) -> Response:
-        """Find labels by name: those that begin with the query, then those that hold it, the frequent ones first."""
+        """Find labels by name: names that begin with the query first, then names that contain it, each by frequency."""
         loaded = models.get(name)
         found = [describe_label(entry, loaded.labels) for entry in loaded.search.find(q, limit)]
         return Response(to_bytes({"labels": found}), media_type="application/json")
@@ -104,12 +104,12 @@ def _operation_router(models: Models, metrics: Metrics) -> APIRouter:
 
     @router.get("/healthz", response_model=Health)
     async def healthz() -> dict[str, str]:
-        """Say that the server runs."""
+        """Report that the server runs."""
         return {"status": "ok"}
 
     @router.get("/readyz", response_model=Health, responses=documented(503))
     async def readyz() -> dict[str, str]:
-        """Say whether all models answer."""
+        """Report whether all models answer."""
         if not models.ready():
             raise overloaded("a model does not answer", 5)
         return {"status": "ready"}
@@ -123,7 +123,7 @@ def _operation_router(models: Models, metrics: Metrics) -> APIRouter:
         },
     )
     async def show_metrics() -> Response:
-        """Counters for Prometheus."""
+        """Return metrics for Prometheus."""
         return Response(metrics.text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
     return router

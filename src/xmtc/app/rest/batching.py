@@ -193,7 +193,7 @@ class Batcher(Generic[JobT]):
                     self._pace[line] = pace if not self._pace[line] else (1 - _NEW) * self._pace[line] + _NEW * pace
 
     def _take(self, gather: bool) -> list[JobT]:
-        """Wait for jobs and return those of the next batch; return none when closed and empty."""
+        """Wait for jobs and return those of the next batch; return an empty list when closed and empty."""
         batch: list[JobT] = []
         while not batch:
             found = self._take_line(gather)
@@ -205,7 +205,7 @@ class Batcher(Generic[JobT]):
         return batch
 
     def _take_line(self, gather: bool) -> list[JobT]:
-        """Wait for jobs and take the first ones of the next queue; return none when closed and empty."""
+        """Wait for jobs and take the first ones of the next queue; return an empty list when closed and empty."""
         with self._changed:
             self._changed.wait_for(lambda: any(self._lines) or self._closed)
             if gather:

@@ -79,8 +79,7 @@ class LabelSearch:
         return [int(entry) for entry in entries[np.argsort(key)][:limit]]
 
     def _bisect(self, word: bytes, *, whole: bool = False, after: bool = False) -> int:
-        """Return the first line at or after a word; `after`: past lines that begin with it, or, if `whole`, equal
-        it."""
+        """Return the first line at or after a word; `after`: past lines that begin with it (or equal it: `whole`)."""
         low, high = 0, len(self._starts)
         while low < high:
             middle = (low + high) // 2

@@ -114,7 +114,7 @@ def _concepts(pairs: Pairs) -> set[str]:
 
 
 def _texts(pairs: Pairs, name: str) -> Texts:
-    """Return the literals of each concept; for a node in place of a literal, as in SKOS-XL, that node's literals."""
+    """Return the literals of each concept; if a node replaces a literal, as in SKOS-XL, that node's literals."""
     inner: dict[str, list[Literal]] = defaultdict(list)
     for node, value in (*pairs[f"{_RDF}value"], *pairs[f"{_XL}literalForm"]):
         if isinstance(value, Literal):
