@@ -15,7 +15,7 @@ from pathlib import Path
 from docs.site import commands, notebooks, python_api, settings
 
 ROOT = Path(__file__).parents[2]
-PROJECT = ("CONTRIBUTING.md", "RELEASING.md", "CODE_OF_CONDUCT.md", "SECURITY.md")  # pages at the root of the repository
+PROJECT = ("CONTRIBUTING.md", "RELEASING.md", "CODE_OF_CONDUCT.md", "SECURITY.md")  # at the root
 RESULTS = "benchmarks/results"  # JSON that the figures link to
 SOURCES = ("docs", "README.md", "CHANGELOG.md", *PROJECT)
 
