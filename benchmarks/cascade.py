@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.ensemble_weights import choose_members, read_member, read_truths
 from benchmarks.framework import Benchmark, Found, Measured, add_options
-from benchmarks.framework.markdown import difference, table
+from benchmarks.framework.markdown import difference, source, table
 from benchmarks.framework.results import read_result, read_results
 from benchmarks.rankings import WIDTH
 from benchmarks.scoring import Truth, differences, scores
@@ -141,7 +141,8 @@ def describe_set(name: str) -> list[str]:
     result = read_result(f"{NAME}/{name}")
     if result is None:
         return []
-    return ["### Cascades", _INTRODUCTION, *(_describe(case) for case in result["cases"].values())]
+    parts = (part for case in result["cases"].values() for part in _describe(case))
+    return [f"## {source('Cascades', f'{NAME}/{name}')}", _INTRODUCTION, *parts]
 
 
 _INTRODUCTION = (
@@ -151,7 +152,7 @@ _INTRODUCTION = (
 )
 
 
-def _describe(case: Found) -> str:
+def _describe(case: Found) -> list[str]:
     cheap, expensive = case["members"]
     cost = case["milliseconds"]
     rows = [
@@ -173,13 +174,11 @@ def _describe(case: Found) -> str:
         if part is not None and (case["joined"] or title.endswith("alone"))
     ]
     changed = difference(case["minus_cheap"][_GAIN])
-    return "\n\n".join(
-        [
-            f"`{cheap}`, then `{expensive}`{joined}; `{expensive}` alone: {own}.",
-            table(["share asked", *_SHOWN, "ms"], rows),
-            f"At {SHARE:.0%}: {_GAIN} {changed} against `{cheap}`" + (f"; {'; '.join(parts)}." if parts else "."),
-        ]
-    )
+    return [
+        f"`{cheap}`, then `{expensive}`{joined}; `{expensive}` alone: {own}.",
+        table(["share asked", *_SHOWN, "ms"], rows),
+        f"At {SHARE:.0%}: {_GAIN} {changed} against `{cheap}`" + (f"; {'; '.join(parts)}." if parts else "."),
+    ]
 
 
 def stale(name: str) -> list[str]:
@@ -222,7 +221,7 @@ def _measured(options: argparse.Namespace) -> Measured:
 
 
 def _summary(result: Found) -> str:
-    return "\n\n".join(_describe(case) for case in result["cases"].values())
+    return "\n\n".join(part for case in result["cases"].values() for part in _describe(case))
 
 
 BENCHMARK = Benchmark(

@@ -109,7 +109,8 @@ def large(job: Found) -> Found:
 def _of_recipe(recipe: str, job: Found, how: str, assemble: Assemble) -> Found:
     """A recipe for tate on as many of its documents as the steps take."""
     _, settings = api.read_settings(recipe=recipe)
-    config: Any = build(type(settings), merge(settings.model_dump(), {"encoder": {"name": job["encoder"]}}))
+    encoder_used = {"name": job["encoder"], "freeze_layers": 0}  # both loops run all layers
+    config: Any = build(type(settings), merge(settings.model_dump(), {"encoder": encoder_used}))
     corpus = api.read_corpus(job["data"], "train").compact()
     n_documents = min(len(corpus), job["steps"] * config.train.batch_size)
     rows = np.random.default_rng(SEED).permutation(len(corpus))[:n_documents]

@@ -23,7 +23,7 @@ def finish(parts: Sequence[str], others: Sequence[str] = ()) -> str:
     """Return the text of a page: parts are headings, tables, lists and paragraphs; `others` follow the footnote."""
     head, *rest = parts
     numbers: dict[str, int] = {}
-    blocks = [_block(_linked(part, numbers)) for part in [head, GENERATED, *rest]]
+    blocks = [_block(_linked(part, numbers)) for part in [head, GENERATED, *filter(None, rest)]]
     if any(MARK in block for block in blocks):
         blocks.append(_FOOTNOTE)
     blocks += [_block(part) for part in others]

@@ -66,10 +66,10 @@ def test_the_matching_stage_stands_in_the_table() -> None:
     model = api.train(corpus, "xbert", merge(SMALL, {"match": {"kind": "linear"}, "cluster": {"seeds": 2}}))
     stages = api.evaluate_stages(model, corpus, "known")
     runs = {name: {"name": name, "stages": found} for name, found in (("x", stages), ("linear", {}))}
-    rows = section._matching_table({**runs, "old": {"name": "old"}}).splitlines()[2:]
+    rows = section._matching_table("tiny", {**runs, "old": {"name": "old"}}).splitlines()[2:]
     assert len(rows) == 2  # members of x; others have none
     for row, member in zip(rows, stages["matching"], strict=True):
-        assert row.startswith(f"| `x` | pifa, seed {member['seed']} | {member['P@1']:.2f} |")
+        assert row.startswith(f"| [x](result:train/tiny/x) | pifa, seed {member['seed']} | {member['P@1']:.2f} |")
         assert row.endswith(f"| {member['recall']:.2f} in 10 of 4 |")
 
 
