@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "xmtc"
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 SOURCES = sorted(path for room in ("src", "tests", "benchmarks") for path in (ROOT / room).rglob("*.py"))
-FROM_ROOT = {"src", "tests", "benchmarks", "docs"}
+FROM_ROOT = {"scripts", "src", "tests", "benchmarks", "docs"}
 CONVENTIONS = [
     "Formats",
     "TF-IDF",

@@ -46,6 +46,7 @@ def describe_set(name: str) -> list[str]:
     return parts
 
 
+_EPOCHS = 8  # columns of the table of curves: more make a line too long
 _HOW = (
     "Weights are chosen on dev, in steps of 0.1, by P@5. Differences are paired, with the 95 % interval over test "
     "documents; bold where it leaves out 0."
@@ -82,17 +83,18 @@ def _named(who: str) -> str:
 
 
 def _curve_table(name: str, runs: Runs) -> str:
-    """One row per run: the loss of each epoch, and the score on dev."""
+    """One row per run: the loss of each epoch, and the score on dev; of many epochs, evenly spaced ones."""
     most = max(len(run["curve"]) for run in runs.values())
+    epochs = sorted({round(i * (most - 1) / max(1, min(most, _EPOCHS) - 1)) for i in range(min(most, _EPOCHS))})
     rows = [
         [
             source(run["name"], f"train/{name}/{who}"),
-            *(_epoch(run, epoch) for epoch in range(most)),
+            *(_epoch(run, epoch) for epoch in epochs),
         ]
         for who, run in runs.items()
         if run["curve"]
     ]
-    return table(["loss / score on dev", *(f"epoch {epoch + 1}" for epoch in range(most))], rows)
+    return table(["loss / score on dev", *(f"epoch {epoch + 1}" for epoch in epochs)], rows)
 
 
 def _epoch(run: dict[str, Any], epoch: int) -> str:
