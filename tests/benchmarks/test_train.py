@@ -200,7 +200,7 @@ def test_the_page_shows_what_ran_and_tells_stale_ensembles(home: Path) -> None:
     name = r"\[LightXML on tiny-bert, 2 layers, 16 tokens, 15 epochs\]\[\d+\]"
     assert re.search(rf"\| {name} \| {scores['P@1']:.2f} \| {scores['P@3']:.2f} \|", page)
     assert "[xmtc linear, without dev][" in page
-    assert "on 10 others, held out of train as dev" in page.replace("\n", " ")
+    assert "settings were chosen on 10, held out of train as dev" in page.replace("\n", " ")
     assert "| [lightxml-tiny-cpu-0][" in page  # the curve
     assert ": ensemble − `linear-0` |" in page
     assert "mean of linear + LightXML" in (tables.FOLDER / "index.md").read_text()
