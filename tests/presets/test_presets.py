@@ -351,3 +351,15 @@ def test_linear_trials_decide_on_names_for_encoders(words: str, expected: bool) 
     assert tried == ["linear", "linear"]
     assert decided.config["train"].get("names", False) == expected
     assert decided.config["train"]["epochs"] == 2  # its other settings stay
+
+
+def test_with_little_time_an_encoder_trains_at_once() -> None:
+    slow = replace(PACES["minilm"], once=1.0)  # reading 1,000 documents first would take 1,000 s
+    planned = next_encoder(documents(1000, 3), {"minilm": slow}, 200, set())
+    assert planned is not None
+    assert planned.member.config["encoder"]["freeze_layers"] == 0
+    assert planned.member.config["head"]["label_init"] == "random"
+    whole = next_encoder(documents(1000, 3), {"minilm": slow}, 2000, set())
+    assert whole is not None
+    assert whole.member.config["encoder"]["freeze_layers"] == 3
+    assert whole.member.config["head"]["label_init"] == "documents"

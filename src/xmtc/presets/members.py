@@ -53,7 +53,13 @@ def has_names(corpus: Corpus) -> bool:
 
 
 def fine_tuned(
-    encoder: str, corpus: Corpus, epochs: int, *, on_gpu: bool = False, minutes: float | None = None
+    encoder: str,
+    corpus: Corpus,
+    epochs: int,
+    *,
+    on_gpu: bool = False,
+    minutes: float | None = None,
+    quick: bool = False,
 ) -> Member:
     """Return a LightXML member: one fine-tuned encoder, which holds out the documents for training the ensemble."""
     train: dict[str, Any] = {
@@ -75,10 +81,10 @@ def fine_tuned(
                 "max_length": tokens_to_read(corpus, on_gpu),
                 "pool": "cls+mean",
                 "freeze_words": True,
-                "freeze_layers": _FROZEN.get(encoder, 0),
+                "freeze_layers": 0 if quick else _FROZEN.get(encoder, 0),
                 "dropout": 0,
             },
-            "head": {"initial_bias": "prior", "label_init": "documents"},
+            "head": {"initial_bias": "prior", "label_init": "random" if quick else "documents"},
             "rate": {"encoder": 2e-4, "head": 3e-3},
             "train": train,
         },

@@ -38,6 +38,7 @@ _FIRST = 0.65  # share of the time for encoders that the first one may take
 _LINEAR, _KNN, _MATCH, _TEACH = 0.8, 0.15, 1.2, 2.5e-3
 _SEVERAL = 4  # maximum ensembles that are trained to choose one by latency
 _MATCHED = 20_000  # maximum training documents of match
+_WHOLE = 2.0  # time of a step that trains all layers, against one with frozen layers
 _START = 8.0  # seconds before an encoder's first step: loading and tokenizing
 _NEURAL = ("torch", "transformers", "accelerate")
 
@@ -198,16 +199,22 @@ def _fit(encoder: str, corpus: Corpus, pace: Pace, left: float, wanted: float) -
     """Plan fine-tuning for the epochs that fit, if `wanted` epochs do; the trainer stops by time if it is slower."""
     held = held_out_fraction(len(corpus)) * len(corpus)
     scoring = held * pace.read
-    epoch = (len(corpus) - held) * pace.train + scoring
-    # all documents are read first, for the label rows and by the frozen layers; dev is scored after the time is up, and
-    # again to train the ensemble
-    last = _START + len(corpus) * (pace.read + pace.once) + 2 * scoring
-    fits = (left - last) / epoch if epoch else 0.0
-    if fits < wanted:
+    # before the first step all documents are read, for the label rows and by the frozen layers; without time for that
+    # and an epoch, nothing is frozen and label rows start at random. Dev is scored after time is up, and again to teach
+    # the ensemble.
+    reading, ends = len(corpus) * (pace.read + pace.once), _START + 2 * scoring
+    for quick in (False, True):
+        epoch = (len(corpus) - held) * pace.train * (_WHOLE if quick else 1) + scoring
+        last = ends + (0 if quick else reading)
+        fits = (left - last) / epoch if epoch else 0.0
+        if fits >= (wanted if quick else max(1.0, wanted)):
+            break
+    else:
         return None
     epochs = min(EPOCHS, ceil(fits))
     seconds = min(left, 1.15 * epochs * epoch + last)
-    member = fine_tuned(encoder, corpus, epochs, on_gpu=pace.on_gpu, minutes=round((seconds - last) / 60, 3))
+    minutes = round((seconds - last) / 60, 3)
+    member = fine_tuned(encoder, corpus, epochs, on_gpu=pace.on_gpu, minutes=minutes, quick=quick)
     return Planned(member, seconds, pace.memory)
 
 
