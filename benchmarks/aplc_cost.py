@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # torch is loaded by the phases alone: the page needs none
 NAME = "aplc_cost"
 LABELS = (3_956, 13_330, 30_938, 131_073, 501_008, 670_091)
 _SIZES = {"width": 384, "q": 2, "batch": 32, "positives": 5}
-_LARGE = 100_000  # labels from which the paper cuts four bands in place of two
+_LARGE = 100_000  # labels from which the paper cuts four bands instead of two
 _WARM_UP = 2
 _SURE = 40.0  # a logit whose σ is 1 in single precision
 

@@ -200,7 +200,7 @@ def _growth(whole: dict[str, dict[str, Any]]) -> str:
     labels = last["train"]["labels"] / first["train"]["labels"]
     return (
         f"With {labels:,.0f} times the labels, a document alone takes {ratio:.2f} times as long (p50): a deeper tree, "
-        f"{last['rank']['nodes']} in place of {first['rank']['nodes']} nodes searched, over weights that no cache "
+        f"{last['rank']['nodes']} instead of {first['rank']['nodes']} nodes searched, over weights that no cache "
         f"holds. Training at {last['train']['labels']:,} labels takes {_gib(last['train']):.2f} GiB, of "
         f"{LIMIT_GIB:.0f} allowed."
     )
