@@ -28,3 +28,10 @@ class Progress:
 
 
 SILENT = Progress()
+
+
+def describe_duration(seconds: float) -> str:
+    """Return a rough duration as readable text: "40 s", "12 min", "3.5 h"."""
+    if seconds < 100:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"

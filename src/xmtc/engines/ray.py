@@ -6,8 +6,8 @@ are small and go to the driver; everything else is in files of a folder that eve
 
 from __future__ import annotations
 
+import copy
 import os
-import pickle
 import platform
 import socket
 from collections.abc import Callable, Iterable, Iterator
@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
-
-import numpy as np
 
 from xmtc.core.errors import ConfigError, DataError, XmtcError
 from xmtc.core.progress import Progress
@@ -120,8 +118,7 @@ class RayEngine:
 
     def share(self, value: Value) -> _Stored[Value]:
         """Store a value once in the cluster, and return a handle to it."""
-        packed = np.frombuffer(pickle.dumps(value, protocol=5), dtype=np.uint8)
-        return _Stored(self._ray.put(packed))
+        return _Stored(self._ray.put(value))
 
     def check(self, folder: Path | None, memory: int = 0) -> None:
         """Raise unless every node has the same xmtc and Python as this process, `folder`, and enough memory."""
@@ -220,7 +217,7 @@ class _Stored(Generic[Value]):
 
     def get(self) -> Value:
         """Return a copy; the arrays that Ray returns are read-only, and numba would recompile the kernels for them."""
-        value: Value = pickle.loads(import_ray().get(self.reference).data)
+        value: Value = copy.deepcopy(import_ray().get(self.reference))
         return value
 
 

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from xmtc.core.corpus import Corpus
+from xmtc.core.progress import describe_duration
 from xmtc.neural.encoder_config import EncoderConfig, PooledEncoderConfig
-from xmtc.neural.plan import describe_duration, training_speed
+from xmtc.neural.plan import training_speed
 from xmtc.neural.resolve import resolve
 from xmtc.neural.trainer import TrainConfig
 

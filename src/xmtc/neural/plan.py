@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from xmtc.core.errors import ConfigError
-from xmtc.core.progress import Progress
+from xmtc.core.progress import Progress, describe_duration
 from xmtc.neural.devices import Precision
 from xmtc.neural.encoder import Encoder
 from xmtc.neural.trainer import TrainConfig
@@ -141,10 +141,3 @@ def training_speed(precision: Precision) -> float:
         float((one @ one)[0, 0])  # reading a number waits for the GPU
         best = min(best, time.perf_counter() - started)
     return _EFFICIENCY * 2 * side**3 / best
-
-
-def describe_duration(seconds: float) -> str:
-    """Return a rough, human-readable duration."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

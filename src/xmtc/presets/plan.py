@@ -15,6 +15,7 @@ from xmtc.catalogue import read_settings
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, nearest
 from xmtc.core.outlined import Outlined, Pace, Timed
+from xmtc.core.progress import describe_duration
 from xmtc.presets.members import (
     ENCODERS,
     FINE_TUNED,
@@ -65,13 +66,13 @@ class Plan:
 
     def lines(self) -> list[str]:
         """Return the plan as readable text, one line per member."""
-        limit = "no time limit" if self.time_limit is None else f"time limit {describe_seconds(self.time_limit)}"
+        limit = "no time limit" if self.time_limit is None else f"time limit {describe_duration(self.time_limit)}"
         lines = [f"preset {self.preset}, {limit}:"]
         for planned in self.members:
-            took = "time not measured" if planned.seconds is None else f"about {describe_seconds(planned.seconds)}"
+            took = "time not measured" if planned.seconds is None else f"about {describe_duration(planned.seconds)}"
             lines.append(f"  {planned.member.name}: {took}, about {planned.memory / 2**20:,.0f} MiB")
         if self.teaching is not None:
-            lines.append(f"  learned ensemble of these: about {describe_seconds(self.teaching)}")
+            lines.append(f"  learned ensemble of these: about {describe_duration(self.teaching)}")
         return lines + [f"  left out: {reason}" for reason in self.left_out]
 
 
@@ -104,7 +105,7 @@ def make_plan(preset: str, corpus: Corpus, time_limit: float | None, *, several:
     taught_by = min(20_000, len(corpus))
     teaching = 2 * (trees + neighbours) + (_SEVERAL if several else 1) * (taught_by * _TEACH + 5)
     if time_limit is not None and trees + neighbours + teaching > time_limit:
-        reason = f"knn and the ensemble: they take about {describe_seconds(neighbours + teaching)} more"
+        reason = f"knn and the ensemble: they take about {describe_duration(neighbours + teaching)} more"
         return replace(plan, left_out=(reason,))
     plan = replace(plan, members=(first, Planned(NEIGHBOURS, neighbours, small)), teaching=teaching)
     if has_names(corpus):
@@ -126,7 +127,7 @@ def _add_names(plan: Plan, characters: float, memory: int) -> Plan:
     seconds = _MATCH * characters / 1e6 + 15
     known = sum(planned.seconds or 0 for planned in plan.members) + (plan.teaching or 0)
     if plan.time_limit is not None and known + 3 * seconds > plan.time_limit:
-        reason = f"match: it and its copies take about {describe_seconds(3 * seconds)} more"
+        reason = f"match: it and its copies take about {describe_duration(3 * seconds)} more"
         return replace(plan, left_out=(*plan.left_out, reason))
     added = Planned(NAMES, seconds, memory)
     return replace(plan, members=(*plan.members, added), teaching=(plan.teaching or 0) + 2 * seconds)
@@ -159,7 +160,7 @@ def _add_encoders(plan: Plan, corpus: Corpus) -> Plan:
         tried.add(planned.member.name)
         left -= planned.seconds or 0
     if len(members) == len(plan.members) and found:
-        reason = f"encoders: {describe_seconds(max(0, left))} are left, too little for any of {', '.join(found)}"
+        reason = f"encoders: {describe_duration(max(0, left))} are left, too little for any of {', '.join(found)}"
         plan = replace(plan, left_out=(*plan.left_out, reason))
     return replace(plan, members=tuple(members))
 
@@ -216,13 +217,6 @@ def _fit(encoder: str, corpus: Corpus, pace: Pace, left: float, wanted: float) -
     minutes = round((seconds - last) / 60, 3)
     member = fine_tuned(encoder, corpus, epochs, on_gpu=pace.on_gpu, minutes=minutes, quick=quick)
     return Planned(member, seconds, pace.memory)
-
-
-def describe_seconds(seconds: float) -> str:
-    """Return an approximate duration as readable text."""
-    if seconds < 100:
-        return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"
 
 
 def _characters(corpus: Corpus) -> int:

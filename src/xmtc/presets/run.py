@@ -23,12 +23,12 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.engine import Engine, Shared
 from xmtc.core.errors import ConfigError, DataError, ModelError, XmtcError
 from xmtc.core.model import Model
-from xmtc.core.progress import SILENT, Progress
+from xmtc.core.progress import SILENT, Progress, describe_duration
 from xmtc.core.run_folder import partial_folder
 from xmtc.core.storage import hash_groups
 from xmtc.presets.members import FINE_TUNED, Member
 from xmtc.presets.names import COST, decide_names
-from xmtc.presets.plan import Plan, Planned, describe_seconds, make_plan
+from xmtc.presets.plan import Plan, Planned, make_plan
 
 TAIL = 0.3  # weight of rare labels in training the ensemble: raises PSP@k and hardly lowers P@k
 _CHEAP = 0.05  # relative to a member's training: trials that take less are always run
@@ -202,7 +202,7 @@ class PresetRun:
             if made.model is None:
                 assert folder is not None  # `api.prepare_preset` requires one if members are trained elsewhere
                 made.model = self.trainers.load(folder.member(name))
-                progress.say(f"{name} is trained, in {describe_seconds(made.seconds)}")
+                progress.say(f"{name} is trained, in {describe_duration(made.seconds)}")
             trained.members[name], self.seconds[name] = made.model, made.seconds
             if folder is not None:
                 folder.finish(made.member, made.seconds)
@@ -236,7 +236,7 @@ class PresetRun:
             left = clock.left() - (plan.teaching or 0)
             member = begun or _fit(planned, left, first=place == 0)
             if member is None:
-                trained.leave_out(f"{name}: {describe_seconds(max(0.0, clock.left()))} were left")
+                trained.leave_out(f"{name}: {describe_duration(max(0.0, clock.left()))} were left")
                 continue
             trained.progress.say(f"training {name}")
             seconds = planned.seconds or 0

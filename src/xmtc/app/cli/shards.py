@@ -86,6 +86,7 @@ def tag_shards(request: Request, shards: Sequence[Shard], output: str, engine: E
             if warning.category.__name__ not in told:  # one of each kind: a thousand files may raise a thousand
                 told.add(warning.category.__name__)
                 warnings.warn(warning.text, warning.category, stacklevel=2)
+    _remove_partial(folder)  # of workers that died with their node
     seconds = time.monotonic() - started
     progress.say(
         f"{done:,} documents of {len(left) - len(wrong):,} files in {seconds:,.1f} s: "
@@ -143,8 +144,7 @@ def _begin(folder: Path, request: Request, shards: Sequence[Shard]) -> None:
                 raise ConfigError(
                     f"{folder} holds predictions of another model or of other options; choose another folder"
                 )
-            for stale in folder.rglob(".*.writing-*"):  # left by a killed run
-                stale.unlink(missing_ok=True)
+            _remove_partial(folder)  # of a killed run
             return
         taken = next((shard.output for shard in shards if Path(shard.output).exists()), None)
         if taken is not None:
@@ -155,6 +155,12 @@ def _begin(folder: Path, request: Request, shards: Sequence[Shard]) -> None:
         partial.replace(mark)
     except OSError as error:
         raise DataError(f"cannot write to {folder}: {error.strerror or error}") from None
+
+
+def _remove_partial(folder: Path) -> None:
+    """Remove unfinished files."""
+    for partial in folder.rglob(".*.writing-*"):
+        partial.unlink(missing_ok=True)
 
 
 def _is_visible(path: Path, root: Path) -> bool:

@@ -163,7 +163,7 @@ def _bins(comparison: Comparison, names: Mapping[str, str]) -> Html:
     groups = [bin_.title for bin_ in BINS.values()]
     drawn = []
     for metric in compared_label_metrics():
-        keys = [metric.key(bin_) for bin_ in BINS]
+        keys = [metric.key(LABEL_DEPTH, bin_) for bin_ in BINS]
         title = f"{metric.name}@{LABEL_DEPTH} by how many training documents a label has"
         bars = [
             plots.Bars(names[model], [comparison.values[model][key] for key in keys], [None] * len(keys))
@@ -173,7 +173,7 @@ def _bins(comparison: Comparison, names: Mapping[str, str]) -> Html:
     rows: list[list[Content]] = [
         [
             f"{metric.name}@{LABEL_DEPTH}, {bin_.title}",
-            *(f"{comparison.values[model][metric.key(bin_.name)]:.2f}" for model in names),
+            *(f"{comparison.values[model][metric.key(LABEL_DEPTH, bin_.name)]:.2f}" for model in names),
         ]
         for bin_ in BINS.values()
         for metric in metrics_of(LabelMetric, listed=True)

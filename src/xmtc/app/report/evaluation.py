@@ -138,7 +138,9 @@ def _bins(report: Report) -> Html:
     title = "Scores by how many training documents a label has"
     bins = report.bins()
     groups = [bin_.title for bin_ in bins.values()]
-    keys = {metric.name: [metric.key(bin_) for bin_ in bins] for metric in metrics_of(LabelMetric, listed=True)}
+    keys = {
+        metric.name: [metric.key(LABEL_DEPTH, bin_) for bin_ in bins] for metric in metrics_of(LabelMetric, listed=True)
+    }
     bars = [
         plots.Bars(score, [report[key] for key in found], [report.intervals.get(key) for key in found])
         for score, found in keys.items()

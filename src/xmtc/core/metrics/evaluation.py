@@ -71,7 +71,7 @@ class Report(Displayed, Mapping[str, float]):
         bins = self.bins()
         by_document = [(metric.name, [metric.key(k) for k in KS]) for metric in metrics_of(DocumentMetric, listed=True)]
         by_label = [
-            (f"{metric.name}@{LABEL_DEPTH}", [metric.key(bin_) for bin_ in bins])
+            (metric.key(LABEL_DEPTH), [metric.key(LABEL_DEPTH, bin_) for bin_ in bins])
             for metric in metrics_of(LabelMetric, listed=True)
         ]
         labels = ("labels", *(f"{self.labels_in_bin[bin_]:,}" for bin_ in bins))

@@ -86,6 +86,10 @@ class Metric:
     title: str  # its meaning, for people; {k}, {words} ("five") and {documents} (of a bin) are filled in
     listed: bool = field(default=True, kw_only=True)  # whether tables list it; `evaluate` always computes it
 
+    def key(self, k: int, bin_: str | None = None) -> str:
+        """Return the key of its value at depth k, for a label metric in a bin: "P@5", "macro-F@5/few"."""
+        return f"{self.name}@{k}" if bin_ is None else f"{self.name}@{k}/{bin_}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentMetric(Metric):
@@ -94,10 +98,6 @@ class DocumentMetric(Metric):
     contribution: Callable[[Top], tuple[NDArray[Any], NDArray[Any] | int]]  # gains, and bases or one base for all
     compared: tuple[int, ...] = KS[-1:]  # depths that comparisons of models list
     title_at_1: str | None = None  # replaces `title` if that reads badly for one label
-
-    def key(self, k: int) -> str:
-        """Return the key of its value at depth k."""
-        return f"{self.name}@{k}"
 
     def title_at(self, k: int) -> str:
         """Return its title at depth k."""
@@ -111,10 +111,6 @@ class LabelMetric(Metric):
 
     contribution: Callable[[Counts], NDArray[Any]]  # (labels × resamples), for labels that occur in the truth
     compared: bool = True  # whether comparisons of models list it
-
-    def key(self, bin_: str) -> str:
-        """Return the key of its value in a bin."""
-        return f"{self.name}@{LABEL_DEPTH}/{bin_}"
 
     def title_in(self, bin_: str) -> str:
         """Return its title in a bin."""
@@ -209,7 +205,7 @@ def metric_keys(ks: Sequence[int] = KS, *, unseen: bool = True) -> tuple[str, ..
     """Return the key of every score of a report, in report order; unseen: include those of unseen labels."""
     bins = ALL_BINS if unseen else BINS
     by_document = (metric.key(k) for k in ks for metric in metrics_of(DocumentMetric))
-    by_label = (metric.key(bin_) for bin_ in bins for metric in metrics_of(LabelMetric))
+    by_label = (metric.key(LABEL_DEPTH, bin_) for bin_ in bins for metric in metrics_of(LabelMetric))
     return (*by_document, *by_label, *((UNSEEN_RECALL,) if unseen else ()))
 
 
@@ -221,7 +217,7 @@ def compared_keys(*, unseen: bool = False) -> tuple[str, ...]:
     by_depths = sorted(metrics_of(DocumentMetric), key=lambda metric: -len(metric.compared))
     by_document = (metric.key(k) for metric in by_depths for k in metric.compared)
     bins = ALL_BINS if unseen else BINS
-    by_label = (metric.key(bin_) for metric in metrics_of(LabelMetric) if metric.compared for bin_ in bins)
+    by_label = (metric.key(LABEL_DEPTH, bin_) for metric in metrics_of(LabelMetric) if metric.compared for bin_ in bins)
     return (*by_document, *by_label, *((UNSEEN_RECALL,) if unseen else ()))
 
 
