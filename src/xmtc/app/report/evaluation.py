@@ -103,7 +103,7 @@ def _headlines(report: Report) -> Html:
         f"Its first label is right for {report['P@1']:.0f} of 100 documents; of its first five, "
         f"{right:.1f} are right on average, and they include {report['R@5']:.0f} % of the true labels."
     )
-    note = "In percent. The pale bar is the score; the dark mark is its 95 % interval, from resampling the documents."
+    note = "In percent. The bar is the score; the mark on it is the 95 % interval, from resampling the documents."
     return section(
         "headlines",
         "Headlines",
