@@ -20,13 +20,13 @@ import numpy as np
 from benchmarks import linear
 from benchmarks.framework import Benchmark, Clock, Found, Limits, Measured, add_options, folder_mb, limits_of
 from benchmarks.framework.machine import peak_rss_mb
-from benchmarks.framework.markdown import source, table
-from benchmarks.framework.results import read_results
+from benchmarks.framework.markdown import difference_table, source, table
+from benchmarks.framework.results import read_result, read_results
 from benchmarks.framework.sources import method_roots
 from benchmarks.latency import time_singly
 from benchmarks.models import members_of
-from benchmarks.rankings import WIDTH, write_top
-from benchmarks.scoring import Truth
+from benchmarks.rankings import WIDTH, read_top, write_top
+from benchmarks.scoring import Truth, differences
 from benchmarks.sets import SETS, about, locate, work_folder
 from benchmarks.splits import label_fingerprint
 from benchmarks.train import INTERRUPTED, PACKAGES, add_run_options
@@ -34,6 +34,7 @@ from benchmarks.train.journal import Journal, log_of
 from xmtc import api
 from xmtc.core.model import Model
 from xmtc.core.progress import SILENT
+from xmtc.core.ranking import Ranking
 from xmtc.core.run_folder import partial_folder
 from xmtc.data import splits
 
@@ -68,6 +69,7 @@ def measure(job: Found, limits: Limits) -> Found:
         "peak_rss_mb": {"train": train["most_rss_mb"], "rank": rank["most_rss_mb"]},
         "machine": {"train": train["machine"], "rank": rank["machine"]},  # of the last session
         "reports": rank["reports"],
+        "minus": rank["minus"],
     }
 
 
@@ -125,14 +127,34 @@ def rank(job: Found) -> Found:
         ranking = api.rank_corpus(model, corpus, WIDTH)
     memory = peak_rss_mb()
     np.save(job["top"], ranking.labels)
+    truth = Truth.of_model(model, corpus)
+    same_labels = label_fingerprint(api.read_corpus(job["data"], "train").labels) == label_fingerprint(model.labels)
     return {
         "seconds": {"read": read.seconds, "load": load.seconds, "first": first.seconds, "rank": every.seconds},
         "documents_per_second": len(corpus) / every.seconds,
         "one_ms": time_singly(model, corpus),
         "most_rss_mb": memory,
         "data": {"test": corpus.fingerprint(), "test_documents": len(corpus)},
-        "reports": Truth.of_model(model, corpus).reports(ranking),
+        "reports": truth.reports(ranking),
+        "minus": _minus_others(job["set"], truth, ranking) if same_labels else {},
     }
+
+
+def _minus_others(name: str, truth: Truth, ranking: Ranking) -> Found:
+    """Return title → the preset's scores minus those of a stored contestant, with paired intervals.
+
+    Contestants are those of the race, or of `peers` for a set without a race; their label ids are those of train.
+    """
+    race, peers = read_result(f"race/{name}"), read_result(f"peers/{name}")
+    stored = {f"race-{who}": found for who, found in race["contestants"].items()} if race else {}
+    if not stored and peers:
+        stored = peers["rivals"]
+    own, found = truth.collect(ranking), {}
+    for who, record in stored.items():
+        ids = read_top(name, who, record["ranking"]["sha256"]) if "ranking" in record else None
+        if ids is not None and len(ids) == len(ranking.labels):
+            found[record["title"]] = differences(own, truth.collect(ids))
+    return found
 
 
 def _composition(model: Model) -> Found:
@@ -162,6 +184,7 @@ def _measured(options: argparse.Namespace) -> Measured:
         with locate(chosen, options.data) as folder:
             model = work_folder(options.work) / chosen / f"preset-{name}"
             job = {
+                "set": chosen,
                 "data": str(folder),
                 "model": str(model),
                 "top": f"{model}.top.npy",
@@ -187,9 +210,16 @@ def _seconds(text: str) -> float:
 
 
 def describe_set(name: str) -> list[str]:
-    """Return the parts of a set's page: the leaderboard of each preset that joined members; none where none was run."""
+    """Return the parts of a set's page: each preset minus others, and the members' scores; none where none was run."""
+    runs = read_results(f"{NAME}/{name}")
+    parts = []
+    for who, run in runs.items():
+        if run.get("minus"):
+            parts.append(difference_table(f"{source(who, f'{NAME}/{name}/{who}')} −", run["minus"]))
+    if parts:
+        parts.insert(0, "## Presets − others")
     rows = []
-    for who, run in read_results(f"{NAME}/{name}").items():
+    for who, run in runs.items():
         rows += [
             [
                 source(who, f"{NAME}/{name}/{who}"),
@@ -205,7 +235,7 @@ def describe_set(name: str) -> list[str]:
         "Scores of a preset's members on the documents that taught the ensemble, ranked by models that had not seen "
         "them; share: of what the ensemble's trees gained by this member."
     )
-    return ["## Members of the presets", told, table(head, rows, words=2)] if rows else []
+    return [*parts, "## Members of the presets", told, table(head, rows, words=2)] if rows else parts
 
 
 def _summary(result: Found) -> str:

@@ -6,14 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("lightgbm")
 
+import xmtc
 from benchmarks import presets
 from benchmarks.framework import process, results
 from benchmarks.framework.sources import is_current
-from benchmarks.rankings import read_top
+from benchmarks.rankings import read_top, write_top
 from tests.benchmarks.phases import run_here
 from tests.benchmarks.sets import write_native
 
@@ -67,6 +69,32 @@ def test_a_finished_model_keeps_the_times_of_its_training(home: Path, monkeypatc
     for key in ("facts", "member_seconds", "ranking"):
         assert after[key] == before[key]
     assert after["seconds"]["train"] == before["seconds"]["train"]
+
+
+def test_a_preset_is_compared_with_stored_rivals(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "run", run_here)
+    assert run(home, "--preset", "fast") == 0
+    first = read(home, "fast-0")
+    assert first["minus"] == {}
+    top = read_top("tiny", "preset-fast-0", first["ranking"]["sha256"])
+    worse = np.roll(top, 1, axis=1)  # the best label is second
+    facts = {
+        who: {"title": who, "ranking": write_top("tiny", who, ids)} for who, ids in [("same", top), ("rolled", worse)]
+    }
+    (home / "results" / "peers").mkdir()
+    (home / "results" / "peers" / "tiny.json").write_text(json.dumps({"rivals": facts}))
+    assert run(home, "--preset", "fast") == 0
+    found = read(home, "fast-0")["minus"]
+    assert {key: part["difference"] for key, part in found["same"].items()} == dict.fromkeys(found["same"], 0.0)
+    corpus = xmtc.read_corpus(home / "data" / "tiny", "test").align(
+        xmtc.read_corpus(home / "data" / "tiny", "train").labels
+    )
+    truth = corpus.Y.toarray() > 0
+    rows = np.arange(len(truth))
+    expected = 100 * (truth[rows, top[:, 0]].mean() - truth[rows, worse[:, 0]].mean())
+    assert found["rolled"]["P@1"]["difference"] == pytest.approx(expected)
+    assert found["rolled"]["P@5"]["difference"] == 0
+    assert any("rolled" in part for part in presets.describe_set("tiny"))
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,13 @@ def test_what_is_not_parquet_is_refused(tmp_path: Path, refusal) -> None:
     assert refusal(read_corpus, path).startswith(f"cannot read {path} as Parquet: ")
 
 
+def test_a_parquet_column_whose_name_is_not_utf8_is_refused(tmp_path: Path, refusal) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": ["a b"], "labels": ["x"]}), path, store_schema=False)
+    path.write_bytes(path.read_bytes().replace(b"labels", b"l\xec\x80els"))
+    assert refusal(read_corpus, path).startswith(f"cannot read {path} as Parquet: ")
+
+
 def test_parquet_without_pyarrow_names_the_extra(tmp_path: Path, refusal, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.parquet").touch()
     monkeypatch.setitem(sys.modules, "pyarrow", None)

@@ -492,7 +492,7 @@ def use(folder: Path) -> None:
     if width is not None:
         import scipy.sparse as sp
 
-        documents = sp.csr_matrix(np.eye(3, width, dtype=np.float32))
+        documents = sp.eye_array(3, width, dtype=np.float32, format="csr")
     for k in (1, 5, 40):
         ranking = model.rank(documents, k)
         if ranking.labels.max() >= model.labels.n_labels or ranking.labels.min() < -1:

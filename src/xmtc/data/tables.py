@@ -129,7 +129,7 @@ def _open_parquet(path: Path, mapping: TableMapping) -> Table:
         raise DataError(f"reading {path} needs pyarrow; install it with: pip install 'xmtc[parquet]'") from None
     try:
         names = pyarrow.parquet.read_schema(path).names
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, ValueError) as error:  # ValueError: a column's name is not UTF-8
         raise DataError(f"cannot read {path} as Parquet: {str(error).splitlines()[0]}") from None
     return Table(names, partial(refuse, str(path), None), partial(_read_parquet, path))
 
@@ -146,7 +146,7 @@ def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
                 for values in zip(*(batch[name].to_pylist() for name in columns), strict=True):
                     number += 1
                     yield Row(values, partial(refuse, str(path), number))
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError, RecursionError, ValueError, MemoryError) as error:
+    except (pyarrow.ArrowException, OSError, RecursionError, ValueError, MemoryError) as error:
         raise DataError(f"cannot read {path} as Parquet: {str(error).splitlines()[0]}") from None
 
 

@@ -73,6 +73,8 @@ class AnyDetails(Details):
 
     model_config = ConfigDict(extra="allow")
 
+    features: None = None  # it ranks texts only
+
 
 class TextReader(Protocol):
     """Turns texts into tokens: an encoder's tokenizer, or a vocabulary of words."""

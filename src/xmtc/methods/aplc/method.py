@@ -91,6 +91,7 @@ class AplcConfig(NeuralConfig):
 class AplcDetails(Details):
     """Facts that a model stores next to its settings and arrays."""
 
+    features: None = None  # it ranks texts only
     bands: list[int]  # number of labels in the head and in each tail
 
 

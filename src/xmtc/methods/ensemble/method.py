@@ -151,6 +151,8 @@ def load(reader: FolderReader, load_member: Callable[[Path], Model]) -> Ensemble
     known = set(labels.ids[: labels.n_labels])
     if any(not known.issuperset(member.labels.ids[: member.labels.n_labels]) for member in members):
         raise ModelError(f"{reader.folder}: a member gives labels that the ensemble lacks; join the members again")
+    if {member.manifest.details.features for member in members} != {manifest.details.features}:
+        raise ModelError(f"{reader.folder}: a member reads other input than the ensemble; join the members again")
     if config.rule == LEARNED:
         return read_learned(reader, manifest, config, labels, members)
     if config.rule == CASCADE:

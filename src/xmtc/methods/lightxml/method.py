@@ -107,6 +107,7 @@ class LightxmlConfig(NeuralConfig):
 class LightxmlDetails(Details):
     """Facts that a model stores next to its settings and arrays."""
 
+    features: None = None  # it ranks texts only
     clusters: int | None  # None: one layer over all labels
 
 

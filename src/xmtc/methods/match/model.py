@@ -76,6 +76,7 @@ class MatchConfig(Settings):
 class MatchDetails(UpdatableDetails):
     """Facts that a match model stores next to its settings and arrays."""
 
+    features: None = None  # it ranks texts only
     analyzer: str  # used to match names; plain words if there was no stemmer
     n_counted: int = 0  # training documents in which names were counted
 

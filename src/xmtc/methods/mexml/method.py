@@ -146,6 +146,7 @@ class MexmlConfig(NeuralConfig):
 class MexmlDetails(Details):
     """Facts that a model stores next to its settings and arrays."""
 
+    features: None = None  # it ranks texts only
     clusters: int | None  # of the shortlist; None: experts score all labels
 
 

@@ -121,6 +121,7 @@ class TreaderConfig(NeuralConfig):
 class TreaderDetails(Details):
     """Facts that a model stores next to its settings and arrays."""
 
+    features: None = None  # it ranks texts only
     width: int  # of a word's vector
     renewed: bool = False  # whether the teacher compares with the fine-tuned encoder
 

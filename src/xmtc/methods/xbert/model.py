@@ -77,6 +77,7 @@ class MemberDetails(Record):
 class XbertDetails(Details):
     """Facts that a model stores next to its settings and arrays."""
 
+    features: None = None  # it ranks texts only
     members: list[MemberDetails] = Field(min_length=1)
     clusters: int
     feature_choice: FeatureChoice | None = None  # with rank.embedding = auto
