@@ -77,6 +77,7 @@ def test_ranks_as_the_torch_model_does(trained):
         assert scores.keys() == set(two.labels[i].tolist())
         known = [scores[label] for label in two.labels[i].tolist()]
         np.testing.assert_allclose(two.scores[i], known, atol=1e-4)
+    assert exported.rank([], 3).labels.shape == (0, 3)
     assert exported.manifest.details.format == "onnx-fp32"
     assert exported.manifest.config == model.manifest.config
 

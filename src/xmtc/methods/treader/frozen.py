@@ -176,7 +176,7 @@ class ByGraph(Comparer):
         inputs = FrozenInputs(tokenize(texts, self.tokenizer), self.spec.layout)
         parts = [(batch.rows, self.graph.run(batch.feeds())["text"]) for batch in inputs.batches()]
         if not parts:
-            return np.zeros((0, 1), dtype=np.float32)
+            return np.zeros((0, self.width), dtype=np.float32)
         vectors = np.zeros((len(texts), parts[0][1].shape[1]), dtype=np.float32)
         for rows, means in parts:
             vectors[rows] = means
