@@ -283,3 +283,15 @@ def test_a_mapped_folder_is_converted_with_its_splits(tmp_path: Path) -> None:
         convert(source, tmp_path / "out", "native", mapping=PRODUCTS)
     line = json.loads((tmp_path / "out" / "test.jsonl").read_text())
     assert line == {"id": "test", "text": "a\nb", "labels": ["x"]}
+
+
+def test_a_database_whose_schema_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE namely (text, labels)")
+    connection.commit()
+    connection.close()
+    # SQLite names the table in its message, and Python decodes the message
+    path.write_bytes(path.read_bytes().replace(b"namely", b"n\xe4mely").replace(b"CREATE TABLE", b"CREATE TABXE"))
+    with pytest.raises(DataError, match="cannot read .* as SQLite"):
+        read_corpus(path)

@@ -280,6 +280,7 @@ def test_a_network_trains_as_under_torchrun_though_a_worker_dies(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_network_waits_for_a_node_in_place_of_one_that_died(
     cluster: Any, engine: Engine, corpus: xmtc.Corpus, network: dict[str, Any], by_torchrun: Path, tmp_path: Path
 ) -> None:
@@ -299,6 +300,7 @@ def test_a_network_waits_for_a_node_in_place_of_one_that_died(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_network_resumes_after_its_driver_was_killed(
     cluster: Any, network: dict[str, Any], documents_file: Path, by_torchrun: Path, tmp_path: Path
 ) -> None:
@@ -393,8 +395,8 @@ def test_a_cluster_that_does_not_answer_is_one_line() -> None:
 
 
 def wait_for(happened: Callable[[], bool]) -> None:
-    for _ in range(2400):
+    for _ in range(6000):
         if happened():
             return
         time.sleep(0.05)
-    raise AssertionError("nothing happened in two minutes")
+    raise AssertionError("nothing happened in five minutes")

@@ -68,5 +68,5 @@ def _database(path: Path) -> Iterator[sqlite3.Connection]:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             yield connection
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # UnicodeDecodeError: in a message of SQLite itself
         raise DataError(f"cannot read {path} as SQLite: {error}; check that it is a database") from None

@@ -84,11 +84,15 @@ class RayGroup:
         workers: list[Any] = []
         waiting: list[Any] = []
         try:
-            if not ray.wait([group.ready()], timeout=_WAIT)[0]:
-                raise ConfigError(
-                    f"no room for {shape.n_processes} workers of {shape.cores} cores in {_WAIT // 60} minutes: others "
-                    "use the cluster; give fewer --workers, or resume the run later"
-                )
+            ready, until = group.ready(), time.monotonic() + _WAIT
+            while not ray.wait([ready], timeout=_EVERY)[0]:
+                if shape_group(self._nodes(), shape.n_processes) is None:  # Ray listed a dead node until now
+                    return "a node is gone"
+                if time.monotonic() > until:
+                    raise ConfigError(
+                        f"no room for {shape.n_processes} workers of {shape.cores} cores in {_WAIT // 60} minutes: "
+                        "others use the cluster; give fewer --workers, or resume the run later"
+                    )
             workers = [self._start(group, place) for place in range(shape.n_processes)]
             places: list[Place] = ray.get([worker.place.remote() for worker in workers])
             what = "GPU" if shape.gpus else "core"
