@@ -293,5 +293,5 @@ def test_a_database_whose_schema_is_not_utf8_is_refused(tmp_path: Path) -> None:
     connection.close()
     # SQLite names the table in its message, and Python decodes the message
     path.write_bytes(path.read_bytes().replace(b"namely", b"n\xe4mely").replace(b"CREATE TABLE", b"CREATE TABXE"))
-    with pytest.raises(DataError, match="cannot read .* as SQLite"):
+    with pytest.raises(DataError, match=r"cannot read .* as SQLite"):
         read_corpus(path)
