@@ -50,6 +50,7 @@ def pretend(model: xmtc.Model, _: object = None) -> float:
 @pytest.fixture
 def pretended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("xmtc.methods.ensemble.within.measure_latency", pretend)
+    monkeypatch.setattr("xmtc.presets.plan._add", lambda plan, *_: plan)  # trees, neighbours and encoders are enough
 
 
 def told(model: xmtc.Model) -> SimpleNamespace:
@@ -139,7 +140,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("onnxruntime")
     folder = tmp_path_factory.mktemp("encoders")
     for name in ENCODERS[:2]:
-        build_tiny("bert", folder / name, list(TRAIN.texts or ()))
+        build_tiny("bert", folder / name, list(TRAIN.texts or ()), layers=10)  # more than presets freeze
     return folder
 
 

@@ -109,7 +109,7 @@ def test_balanced_repeats_byte_for_byte_and_ranks_as_saved(tmp_path: Path) -> No
     details = uncalibrated(loaded).manifest.details.to_json()
     assert (details["preset"], details["left_out"]) == ("balanced", [])
     board = details["leaderboard"]
-    assert [line["name"] for line in board] == ["ensemble", "linear", "knn"]
+    assert [line["name"] for line in board] == ["ensemble", "linear", "knn", "linear-pairs", "linear-characters"]
     assert sum(line["share"] for line in board[1:]) == pytest.approx(1, abs=1e-3)
     assert all(0 < line["scores"]["P@1"] <= 100 for line in board)
 
@@ -121,7 +121,7 @@ def test_members_trained_side_by_side_make_the_same_bytes(tmp_path: Path, monkey
     xmtc.train(TRAIN, preset="balanced", out=tmp_path / "there", engine="processes", progress=heard)
     assert files(tmp_path / "here") == files(tmp_path / "there")
     assert "members are trained on 2 processes" in heard.facts
-    assert sum(" is trained, in " in fact for fact in heard.facts) == 2
+    assert sum(" is trained, in " in fact for fact in heard.facts) == 4
     stopped = Interrupted("learning")  # the members are finished, the ensemble is not
     with pytest.raises(KeyboardInterrupt):
         xmtc.train(TRAIN, preset="balanced", out=tmp_path / "again", engine="processes", progress=stopped)
@@ -160,8 +160,10 @@ def test_names_teach_where_they_rank_dev_better(words: str, expected: bool) -> N
     train, dev = named(words, 0)
     heard = Heard()
     model = xmtc.train(train, preset="balanced", dev=dev, progress=heard)
-    members = {member.manifest.method: member.manifest.config for member in uncalibrated(model).members}
-    taught = {name: members[name]["train"]["names"] for name in ("linear", "knn")}
+    configs = [member.manifest.config for member in uncalibrated(model).members]
+    linear, knn, *others = (config.get("train", {}).get("names", False) for config in configs)
+    taught = {"linear": linear, "knn": knn}
+    assert not any(others)
     assert taught == {"linear": expected, "knn": expected}
     assert sum("with names of labels as documents" in fact for fact in heard.facts) == 2
 
@@ -196,7 +198,8 @@ def test_best_interrupted_anywhere_resumes_to_the_same_bytes(
 def test_best_has_encoders_and_names_them(whole: Path) -> None:
     details = uncalibrated(xmtc.load(whole)).manifest.details.to_json()
     names = [line["name"] for line in details["leaderboard"]]
-    assert names == ["ensemble", "linear", "knn", "lightxml-gte-small", "knn-gte-small", "lightxml-minilm"]
+    assert names[:5] == ["ensemble", "linear", "knn", "linear-pairs", "linear-characters"]
+    assert names[5:] == ["lightxml-gte-small", "knn-gte-small", "lightxml-minilm"]
 
 
 def test_a_second_leaves_a_model(encoders: Path, tmp_path: Path) -> None:
@@ -219,7 +222,7 @@ def test_a_member_that_cannot_be_trained_is_left_out(encoders: Path, monkeypatch
     broken: PresetRun = replace(run, trainers=replace(run.trainers, train=train))
     details = uncalibrated(broken.start(TRAIN)).manifest.details
     assert details.to_json()["left_out"] == ["lightxml-gte-small: no memory", "lightxml-minilm: no memory"]
-    assert sorted(broken.seconds) == ["ensemble", "knn", "knn-gte-small", "linear"]
+    assert sorted(broken.seconds) == ["ensemble", "knn", "knn-gte-small", "linear", "linear-characters", "linear-pairs"]
 
 
 def test_without_torch_it_says_what_was_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,7 +303,7 @@ def test_the_plan_reads_lengths_and_sizes(encoders: Path) -> None:
     assert (held_out_fraction(10_000), held_out_fraction(15_000), held_out_fraction(10**6)) == (0.12, 0.1, 0.05)
     lines = make_plan("best", TRAIN, 3600).lines()
     assert lines[0] == "preset best, time limit 60 min:"
-    assert lines[3].startswith("  lightxml-gte-small: about ")
+    assert lines[5].startswith("  lightxml-gte-small: about ")
     assert all(line.endswith("MiB") for line in lines[1:-1])
     assert lines[-1].startswith("  learned ensemble of these: about ")
 
@@ -309,12 +312,14 @@ def test_match_is_a_member_where_labels_have_names() -> None:
     def members(corpus: xmtc.Corpus, limit: float | None = None) -> list[str]:
         return [planned.member.name for planned in make_plan("balanced", corpus, limit).members]
 
-    assert members(TRAIN) == ["linear", "knn"]
+    views = ["linear-pairs", "linear-characters"]
+    assert members(TRAIN) == ["linear", "knn", *views]
+    assert members(replace(TRAIN, texts=[100 * text for text in TRAIN.texts])) == ["linear", "knn", "linear-pairs"]
     ids = TRAIN.labels.ids
     concepts = [xmtc.Concept(id, f"topic {id}") for id in ids[: (len(ids) + 1) // 2]]
     named = replace(TRAIN, labels=TRAIN.labels.described(concepts))
-    assert members(named) == ["linear", "knn", "match"]
-    assert members(named, 30) == ["linear", "knn"]
+    assert members(named) == ["linear", "knn", "match", *views]
+    assert members(named, 30) == ["linear", "knn", *views]
     assert "match: it and its copies" in make_plan("balanced", named, 30).left_out[0]
     assert make_plan("fast", named, None).members[0].member.name == "linear"
 

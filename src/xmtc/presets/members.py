@@ -36,6 +36,10 @@ TREES = Member("linear", "linear", {})
 ONE_TREE = Member("linear", "linear", {"tree": {"trees": 1}})  # a third of the time
 NEIGHBOURS = Member("knn", "knn", {})
 NAMES = Member("match", "match", {})
+# other views of the texts, which err on other documents than whole words do; one tree each
+PAIRS = Member("linear-pairs", "linear", {"tfidf": {"ngrams": 2}, "tree": {"trees": 1}})
+CHARACTERS = Member("linear-characters", "linear", {"tfidf": {"analyzer": "chars"}, "tree": {"trees": 1}})
+SHORT = 500  # mean characters of texts up to which parts of words help; longer texts have enough whole words
 
 # encoders by accuracy if there is enough time, best first
 ENCODERS = ("gte-small", "minilm", "minilm-l3")

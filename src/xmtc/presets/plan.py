@@ -17,11 +17,14 @@ from xmtc.core.errors import ConfigError, nearest
 from xmtc.core.outlined import Outlined, Pace, Timed
 from xmtc.core.progress import describe_duration
 from xmtc.presets.members import (
+    CHARACTERS,
     ENCODERS,
     FINE_TUNED,
     NAMES,
     NEIGHBOURS,
     ONE_TREE,
+    PAIRS,
+    SHORT,
     TREES,
     Member,
     fine_tuned,
@@ -36,7 +39,7 @@ _WANTED = 2.5  # minimum epochs for a larger encoder to be better than a smaller
 _LEAST = 0.3  # of an epoch: less is not worth starting
 _FIRST = 0.65  # share of the time for encoders that the first one may take
 # approximate seconds on one core per million characters, and per document; measured on texts of 10 to 500 words
-_LINEAR, _KNN, _MATCH, _TEACH = 0.8, 0.15, 1.2, 2.5e-3
+_LINEAR, _PAIRS, _CHARACTERS, _KNN, _MATCH, _TEACH = 0.8, 0.6, 3.0, 0.15, 1.2, 2.5e-3
 _SEVERAL = 4  # maximum ensembles that are trained to choose one by latency
 _MATCHED = 20_000  # maximum training documents of match
 _WHOLE = 2.0  # time of a step that trains all layers, against one with frozen layers
@@ -109,7 +112,12 @@ def make_plan(preset: str, corpus: Corpus, time_limit: float | None, *, several:
         return replace(plan, left_out=(reason,))
     plan = replace(plan, members=(first, Planned(NEIGHBOURS, neighbours, small)), teaching=teaching)
     if has_names(corpus):
-        plan = _add_names(plan, characters * min(1.0, _MATCHED / max(1, len(corpus))), small)
+        matched = characters * min(1.0, _MATCHED / max(1, len(corpus)))
+        plan = _add(plan, NAMES, _MATCH * matched / 1e6 + 15, small)
+    if corpus.texts is not None:
+        plan = _add(plan, PAIRS, _PAIRS * characters / 1e6 + 1, small)
+        if characters <= SHORT * len(corpus):
+            plan = _add(plan, CHARACTERS, _CHARACTERS * characters / 1e6 + 1, small)
     if preset == "balanced":
         return plan
     if corpus.texts is None:
@@ -122,14 +130,13 @@ def make_plan(preset: str, corpus: Corpus, time_limit: float | None, *, several:
     return _add_encoders(plan, corpus)
 
 
-def _add_names(plan: Plan, characters: float, memory: int) -> Plan:
-    """Add the member that finds labels by name, if there is time for it and for its copies that the ensemble needs."""
-    seconds = _MATCH * characters / 1e6 + 15
+def _add(plan: Plan, member: Member, seconds: float, memory: int) -> Plan:
+    """Add a member, if there is time for it and for its copies that the ensemble needs."""
     known = sum(planned.seconds or 0 for planned in plan.members) + (plan.teaching or 0)
     if plan.time_limit is not None and known + 3 * seconds > plan.time_limit:
-        reason = f"match: it and its copies take about {describe_duration(3 * seconds)} more"
+        reason = f"{member.name}: it and its copies take about {describe_duration(3 * seconds)} more"
         return replace(plan, left_out=(*plan.left_out, reason))
-    added = Planned(NAMES, seconds, memory)
+    added = Planned(member, seconds, memory)
     return replace(plan, members=(*plan.members, added), teaching=(plan.teaching or 0) + 2 * seconds)
 
 

@@ -19,6 +19,7 @@ import pytest
 
 from tests.app.conftest import TOPICS
 from tests.app.served import Served, served
+from xmtc.app.rest.schemas import MAX_TEXTS
 
 pytest.importorskip("fastapi", reason="the server needs xmtc[serve]")
 pytestmark = pytest.mark.slow
@@ -42,14 +43,14 @@ def post(server: Served, texts: list[str]) -> tuple[httpx.Response, float]:
 
 def find_large(server: Served) -> list[str]:
     """Texts that take this machine about a sixth of the time limit; a body of eight megabytes at most."""
-    copies = 500
+    count = 8
     while True:
-        texts = [f"{WORDS} " * copies] * 8
+        texts = [f"{WORDS} " * 500] * count
         answer, seconds = post(server, texts)
         assert answer.status_code == 200
-        if seconds > TIMEOUT / 8 or copies * len(WORDS) * 8 > 4_000_000:
+        if seconds > TIMEOUT / 8 or 2 * count > MAX_TEXTS or len(WORDS) * 500 * count > 4_000_000:
             return texts
-        copies *= 2
+        count *= 2
 
 
 def repeat(ask: Callable[[], tuple[httpx.Response, float]], deadline: float) -> list[tuple[httpx.Response, float]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import select
 import signal
 import socket
 import sys
@@ -162,11 +163,22 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no new connections, answer requests on the existing ones, and close them."""
+        await _accept_waiting(sockets or [])
         for server in self.servers:
             server.close()
         self._application.stopping = True
         await asyncio.sleep(_LAST_WORDS)  # wait for requests that are already sent
         await super().shutdown(sockets)
+
+
+async def _accept_waiting(listeners: list[socket.socket]) -> None:
+    """Let the event loop accept all connections that the system has opened; closing a listener would reset them."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + _LAST_WORDS
+    for listener in listeners:
+        listener.listen(0)  # from now on, others find the port closed
+    while loop.time() < until and any(select.select(listeners, [], [], 0)):
+        await asyncio.sleep(0)
 
 
 @contextmanager

@@ -190,6 +190,8 @@ class _Parent:
         """Let workers answer accepted requests; the second time, stop them at once."""
         self.forced = self._ending.is_set()
         self._ending.set()
+        if not self.forced:
+            self._listener.listen(0)  # workers accept the connections that are open, and no others
         self._listener.close()
         self._command(_END)
         loading = [worker for number, worker in self._running.items() if number not in self._ready]  # have no requests
