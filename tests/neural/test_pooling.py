@@ -66,7 +66,7 @@ def test_older_settings_are_pools() -> None:
     assert pool_of(None, 2, mean=True, cls_layers=1) == pool_of("cls+mean")
     assert pool_of(None, 1, mean=False, cls_layers=3) == pool_of("cls3")
     assert pool_of(None, 1, mean=True) == pool_of("cls+mean")
-    with pytest.raises(ConfigError, match=r"encoder.mean and encoder.cls_layers are older words for encoder.pool"):
+    with pytest.raises(ConfigError, match=r"encoder.mean and encoder.cls_layers are old names for encoder.pool"):
         pool_of("cls", mean=True)
 
 
