@@ -71,7 +71,7 @@ def test_older_settings_are_pools() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(ConfigError, match=r"encoder.pool = mean4: mean4 reads 4 layers, of 3$"):
+    with pytest.raises(ConfigError, match=r"encoder.pool = mean4: mean4 reads 4 layers, but the encoder has 3$"):
         pool_of("mean4")
     with pytest.raises(ConfigError, match=r"encoder.pool = cls2\+mean\+cls reads a layer twice"):
         pool_of("cls2+mean+cls")

@@ -435,7 +435,7 @@ def test_a_folder_with_older_settings_loads(encoders, tmp_path):
 
 def test_refusals(encoders):
     corpus = small_corpus()
-    with pytest.raises(ConfigError, match=r"encoder\.pool = cls3: cls3 reads 3 layers, of 2"):
+    with pytest.raises(ConfigError, match=r"encoder\.pool = cls3: cls3 reads 3 layers, but the encoder has 2"):
         xmtc.train(corpus, "lightxml", settings(encoders, encoder={"pool": "cls3"}))
     with pytest.raises(
         ConfigError, match=r"head.label_init = documents needs a linear bottleneck .* head.sigmoid = false"

@@ -475,7 +475,7 @@ def test_refusals(encoders):
             {"encoder": {"pool": "mean2"}},
             r"encoder\.pool = mean2, but document experts read one layer each, which `experts` names: set cls, mean or",
         ),
-        ({"loss": {"diversity_from": 2}}, r"loss\.diversity_from = 2, but the last of 2 epochs is 1"),
+        ({"loss": {"diversity_from": 2}}, r"loss\.diversity_from = 2, but the last of 2 epochs is number 1"),
     ):
         with pytest.raises(ConfigError, match=message) as caught:
             xmtc.train(corpus, "mexml", settings(encoders, **over))
