@@ -125,7 +125,7 @@ def test_wrong_arguments_of_train(corpus, arguments, error, words):
 def test_wrong_arguments_elsewhere(on_texts, corpus):
     with pytest.raises(ConfigError, match="propensity must be"):
         xmtc.evaluate(on_texts, corpus, propensity=(0.5, 0.4))
-    with pytest.raises(DataError, match="a label is named by"):
+    with pytest.raises(DataError, match="a label must be a string"):
         on_texts.explain("x", 3)
 
 
@@ -141,7 +141,7 @@ def test_folders_in_the_way_of_checkpoints_are_kept(corpus, tmp_path):
     mine = tmp_path / "model.partial"
     mine.mkdir()
     (mine / "notes").write_text("mine")
-    with pytest.raises(ModelError, match="in the way of the checkpoints"):
+    with pytest.raises(ModelError, match="is not a folder of checkpoints"):
         xmtc.train(corpus, out=tmp_path / "model", overwrite=True)
     assert (mine / "notes").read_text() == "mine"
 

@@ -28,7 +28,7 @@ def test_every_setting_is_described() -> None:
 def test_settings_page() -> None:
     page = settings.page()
     assert re.findall(r"^## (\w+)$", page, re.MULTILINE) == list(METHODS)
-    assert "| `solver.C` **·** | number, > 0 | `0.85` | Weight of the loss against the regulariser |" in page
+    assert "| `solver.C` **·** | number, > 0 | `0.85` | Weight of the loss relative to the regulariser |" in page
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     assert all(len(re.findall(r"(?<!\\)\|", row)) == 5 for row in rows)
 

@@ -131,7 +131,7 @@ def test_time_is_up_after_the_first_trial(tmp_path: Path) -> None:
         ({"method": "linaer"}, "unknown method 'linaer'"),
         ({"method": "knn", "metric": "nDCG@6"}, "unknown metric 'nDCG@6'"),
         ({"method": "knn", "trials": 0}, "trials must be"),
-        ({"method": "knn", "config": {"neighbours": {"k": 3}, "vote": {"power": 1}}}, "are set by hand"),
+        ({"method": "knn", "config": {"neighbours": {"k": 3}, "vote": {"power": 1}}}, "have a fixed value"),
     ],
 )
 def test_wrong_arguments_are_refused(tmp_path: Path, arguments: dict[str, object], message: str) -> None:

@@ -190,7 +190,7 @@ def prepare_preset(
 
     if preset is None:
         what = "a time limit" if latency is None else "a latency"
-        raise ConfigError(f"{what} needs a preset, such as best; a method takes the time that it takes")
+        raise ConfigError(f"{what} needs a preset, such as best; a single method has no such limit")
     given = [name for name, value in (by_hand or {}).items() if value is not None]
     if given:
         raise ConfigError(f"preset {preset!r} chooses the method and its settings; leave out {' and '.join(given)}")
@@ -302,7 +302,7 @@ class TrainingRun:
     def start(self, corpus: Corpus, dev: Corpus | None = None, progress: Progress = SILENT) -> Model:
         """Train, save the model if there is an output folder, and return it."""
         if not isinstance(corpus, Corpus):
-            raise DataError(f"train takes a Corpus, as read_corpus gives it; got {type(corpus).__name__}")
+            raise DataError(f"train takes a Corpus, such as read_corpus returns; got {type(corpus).__name__}")
         corpus, out = corpus.compact(), self.out
         if out is not None and self.resume and out.exists():
             return self._finished(out, corpus, dev, progress)
@@ -379,7 +379,7 @@ class TrainingRun:
         chosen_by = dev.fingerprint() if dev is not None and self.uses_dev else None
         if (old.method, old.config, old.seed, old.data) != wanted or old.details.dev != chosen_by:
             raise ConfigError(
-                f"{out} holds a model of other settings, data or seed; choose another folder or --overwrite"
+                f"{out} contains a model of other settings, data or seed; choose another folder or --overwrite"
             )
         shutil.rmtree(partial_folder(out), ignore_errors=True)  # left over if a process was killed while removing it
         progress.say(f"{out} is finished already, with the same settings, data and seed: nothing to do")
@@ -463,7 +463,7 @@ def load(folder: str | Path) -> Model:
     except Exception as error:  # the folder may be untrusted: report anything that no check caught
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:150]
         raise ModelError(
-            f"{folder} does not hold a whole model ({reason}); train it again, or copy it from a source that you trust"
+            f"{folder} does not contain a complete model ({reason}); train it again, or copy it from a source you trust"
         ) from error
     if "calibration.json" in reader.files:
         from xmtc.core.calibration import with_calibration
@@ -477,7 +477,7 @@ def load_again(folder: str, manifest: dict[str, Any]) -> Model:
     """Load a pickled model from its folder; raise if the folder now contains a different model."""
     model = load(folder)
     if model.manifest.to_json() != manifest:
-        raise ModelError(f"{folder} contains another model than the one that was pickled; load it with xmtc.load")
+        raise ModelError(f"{folder} no longer contains the model that was pickled; load the new one with xmtc.load")
     return model
 
 
@@ -749,7 +749,7 @@ def update(
         return _finish_update(_add_labels(model, labels, progress), out, overwrite, progress)
     for given in (corpus, base):
         if given is not None and not isinstance(given, Corpus):
-            raise DataError(f"update takes a Corpus, as read_corpus gives it; got {type(given).__name__}")
+            raise DataError(f"update takes a Corpus, such as read_corpus returns; got {type(given).__name__}")
     if isinstance(retire, str):
         raise ConfigError(f"retire takes a list of labels; got the string {retire!r}: put it in a list")
     if isinstance(budget, bool) or not isinstance(budget, (int, float)) or not 0 <= budget <= 1:
@@ -762,7 +762,7 @@ def update(
     plain = uncalibrated(model)
     updated: Model = method.update(plain, corpus, base=base, retire=retire, budget=budget, progress=progress)
     if model is not plain:
-        progress.say("the updated model is not calibrated, since its scores are others; calibrate it again")
+        progress.say("the updated model is not calibrated, because its scores differ; calibrate it again")
     return _finish_update(
         updated if labels is None else _add_labels(updated, labels, progress), out, overwrite, progress
     )
@@ -839,7 +839,7 @@ def export(
     from xmtc.core.storage import write_folder
 
     if to != "onnx":
-        raise ConfigError(f"a model is exported to 'onnx'; got {to!r}")
+        raise ConfigError(f"a model can only be exported to 'onnx'; got {to!r}")
     plain = uncalibrated(model)
     name = plain.manifest.method
     if name == _ENSEMBLE:
@@ -911,7 +911,7 @@ def calibrate(
     (1, 1)
     """
     if not isinstance(corpus, Corpus):
-        raise DataError(f"calibrate takes a Corpus, as read_corpus gives it; got {type(corpus).__name__}")
+        raise DataError(f"calibrate takes a Corpus, such as read_corpus returns; got {type(corpus).__name__}")
     from xmtc.core.calibration import (
         DEPTH,
         CalibratedModel,
@@ -925,12 +925,12 @@ def calibrate(
     check_method(method)
     model = uncalibrated(model)
     if model.manifest.method == _ENSEMBLE and model.manifest.details.dev == corpus.fingerprint():
-        raise DataError("the ensemble learnt from these documents and is calibrated by them; give others")
+        raise DataError("the ensemble was trained and calibrated on these documents; give other documents")
     if out is not None and not Path(out).exists():
         check_target(out)
     elif out is not None:
         if not FolderReader(out).holds(model.manifest):
-            raise ModelError(f"{out} holds another model than the one to calibrate; choose another folder")
+            raise ModelError(f"{out} contains another model, not the one to calibrate; choose another folder")
         check_addable(out)
     ranker, unseen, source = find_unseen(model, corpus, _train_again, progress)
     ranking = rank_corpus(ranker, unseen, DEPTH, progress)
@@ -1035,7 +1035,7 @@ def _cascade(
     from xmtc.methods.ensemble import DEPTH, check_cascade, join_cascade, share_within
 
     if share is not None and budget is not None:
-        raise ConfigError("share and budget both say how often the expensive model is asked; give one of them")
+        raise ConfigError("share and budget both set how often the expensive model is used; give one of them")
     if budget is not None and not 0 < budget < float("inf"):
         raise ConfigError(f"budget must be a positive number of seconds per document; got {budget!r}")
     models = [uncalibrated(model) for model in members]

@@ -57,7 +57,7 @@ def check_tune(method: str, config: Mapping[str, Any] | None, metric: str, trial
     if find_spec("optuna") is None:
         raise ConfigError("a search needs Optuna; install it with: pip install 'xmtc[tune]'")
     if metric not in metric_keys():
-        raise ConfigError(f"unknown metric {metric!r}.{nearest(metric, metric_keys()) or ' Take one such as nDCG@5.'}")
+        raise ConfigError(f"unknown metric {metric!r}.{nearest(metric, metric_keys()) or ' Use one such as nDCG@5.'}")
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
         raise ConfigError(f"trials must be a whole number of at least 1; got {trials!r}")
     _, settings = api.read_settings(method, config)
@@ -96,7 +96,7 @@ def tune(
     fixed = dict(config or {})
     space = {path: one for path, one in search_space(settings).items() if not _is_set(fixed, path)}
     if not space:
-        raise ConfigError(f"all settings that method {method!r} would search are set by hand; leave one of them out")
+        raise ConfigError(f"all settings that method {method!r} would search have a fixed value; leave one of them out")
     study = _open_study(Path(journal), {
         "method": method, "config": fixed, "metric": metric, "seed": seed, "data": corpus.fingerprint(),
         "dev": None if dev is None else dev.fingerprint(),
@@ -180,7 +180,7 @@ def _open_study(journal: Path, identity: dict[str, Any], seed: int) -> Any:
         study.set_user_attr("identity", identity)
     elif known != json.loads(json.dumps(identity)):
         raise ConfigError(
-            f"{journal} is of a search with another method, metric, seed or corpus; remove it or choose another --out"
+            f"{journal} belongs to another method, metric, seed or corpus; remove it or choose another --out"
         )
     # a resumed search must not repeat the proposals of the interrupted one
     fresh = (seed + len(study.get_trials(deepcopy=False))) % 2**32

@@ -131,7 +131,7 @@ def test_a_killed_run_goes_on_when_the_command_is_given_again(home: Path) -> Non
     assert found["sessions"] == 2
     assert [entry["epoch"] for entry in found["curve"]] == list(range(EPOCHS))
     log = model(home).with_name(f"{MEMBERS[1]}.log").read_text()
-    assert "going on from step" in log
+    assert "resuming at step" in log
     assert log.count("epoch 1 of") == 1
 
 

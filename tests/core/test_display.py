@@ -80,7 +80,7 @@ def test_a_ranking_shows_names_where_it_knows_them(corpus):
     assert named.named() == plain.named(corpus.labels) == [[(first, 0.5), (second, 0.25)]]
     for derived in (named.padded(9), named.top(1), named.keep(labels == 2), Ranking.stack([named, named])):
         assert derived.label_set is corpus.labels
-    with pytest.raises(ConfigError, match=r"does not know its labels; pass those of the model: model\.labels"):
+    with pytest.raises(ConfigError, match=r"has no label set; pass that of its model: model\.labels"):
         plain.named()
 
 

@@ -47,7 +47,7 @@ def test_no_group_is_on_both_sides(seed: int, fraction: float) -> None:
 
 def test_too_few_groups() -> None:
     one = Corpus.from_lists(["a", "b", "c"], [["x"]] * 3, groups=["same"] * 3)
-    with pytest.raises(DataError, match="two groups or more"):
+    with pytest.raises(DataError, match="two or more groups"):
         one.split(0.5)
     with pytest.raises(DataError, match="3 folds need 3 groups; got 1"):
         one.fold(3)
@@ -97,7 +97,7 @@ def test_what_training_held_out_is_found_again() -> None:
     assert list(found.ids) == list(by_group.ids)
     found = find_unseen(trained(plain), whole, never, SILENT)[1]  # trained without groups, whatever is asked now
     assert list(found.ids) == list(by_document.ids)
-    with pytest.raises(DataError, match="--group of training"):
+    with pytest.raises(DataError, match="same --group"):
         find_unseen(trained(whole), plain, never, SILENT)
 
 

@@ -84,7 +84,7 @@ def test_what_training_held_out_is_found_again() -> None:
 
 def test_documents_of_a_model_that_had_others_as_dev_are_refused() -> None:
     whole = corpus(50)
-    with pytest.raises(DataError, match="trained on all of these documents, and chosen by others"):
+    with pytest.raises(DataError, match="trained on all of these documents; give the dev documents"):
         find_unseen(trained(whole, curve=[{"epoch": 1, "loss": 0.5}], dev="0123"), whole, never)
 
 

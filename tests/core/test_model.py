@@ -67,7 +67,7 @@ def test_a_model_is_pickled_by_its_folder(model, tmp_path):
     with pytest.raises(ModelError, match="does not exist"):
         pickle.loads(packed)
     xmtc.train(xmtc.Corpus.from_lists(TEXTS, LISTS), "linear", SMALL, seed=1, out=tmp_path / "model")
-    with pytest.raises(ModelError, match="contains another model"):
+    with pytest.raises(ModelError, match="no longer contains the model"):
         pickle.loads(packed)
 
 

@@ -111,14 +111,14 @@ def test_the_base_must_be_what_the_model_was_trained_on() -> None:
     found = revise(OLD.labels, manifest(), more([["d"]]), base=OLD)
     assert found.whole
     assert found.n_documents == 5
-    with pytest.raises(DataError, match="not what the model was trained on"):
+    with pytest.raises(DataError, match="differs from the training data"):
         revise(OLD.labels, manifest(), more([["d"]]), base=OLD.take([0, 1, 2]))
 
 
 def test_mistakes() -> None:
-    with pytest.raises(DataError, match="nothing new"):
+    with pytest.raises(DataError, match="every label has as many documents"):
         revise(OLD.labels, manifest(), OLD)
-    with pytest.raises(DataError, match="no label that is new"):
+    with pytest.raises(DataError, match="no new label"):
         revise(OLD.labels, manifest(), more([["a"]]))
     with pytest.raises(ConfigError, match="nothing to update"):
         revise(OLD.labels, manifest(), None)

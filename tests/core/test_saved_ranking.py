@@ -62,7 +62,7 @@ def test_a_comparison_of_rankings_is_that_of_their_models(tmp_path, models, test
 def test_other_documents_are_refused(tmp_path, models, test):
     saved = save(tmp_path / "few", models, test, "few")
     given = {"few.npz": saved, "many": models["many"]}
-    with pytest.raises(DataError, match=r"few\.npz ranks 30 documents of test set, and these are 29"):
+    with pytest.raises(DataError, match=r"few\.npz ranks 30 documents of test set, but the data has 29"):
         xmtc.compare(given, test.take(np.arange(29)))
     with pytest.raises(DataError, match="number 1 is 'd0' there, and 'd29' here"):
         xmtc.compare(given, test.take(np.arange(30)[::-1]))

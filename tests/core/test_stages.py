@@ -46,7 +46,7 @@ def test_a_stage_that_lost_something_is_named(tmp_path, harm, name):
         (tmp_path / "stage" / name).unlink()
     else:
         (tmp_path / "stage" / name).write_bytes(b"[")
-    with pytest.raises(ModelError, match=rf"{name} is missing, cut or altered; remove .*stage to have this stage done"):
+    with pytest.raises(ModelError, match=rf"{name} is missing, cut or altered; remove .*stage to run this stage again"):
         finish_stage(tmp_path, "stage", dict)
 
 

@@ -137,7 +137,7 @@ def test_a_label_stands_for_all_below_it(include: list[str], exclude: list[str],
 def test_labels_that_cannot_be_meant() -> None:
     with pytest.raises(DataError, match="Did you mean 'apple'"):
         select(TREE, ["appel"])
-    with pytest.raises(DataError, match=r"'lonely' has no training document, nor has one below it"):
+    with pytest.raises(DataError, match=r"'lonely' and its descendants have no training documents"):
         select(TREE, ["lonely"])
     with pytest.raises(ConfigError, match="no label is left"):
         select(TREE, ["fruit"], ["food"])

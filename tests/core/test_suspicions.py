@@ -63,7 +63,7 @@ def test_documents_of_training(said, model, train, tmp_path):
     for trained in (model, xmtc.load(tmp_path / "model")):
         xmtc.evaluate(trained, train)
     (line,) = set(said())
-    assert line.startswith("the model was trained on these very documents")
+    assert line.startswith("the model was trained on these documents")
     assert len(said()) == 2
 
 
@@ -71,7 +71,7 @@ def test_some_texts_of_training(said, model, train):
     test = documents(40, 1)
     mixed = xmtc.Corpus.from_lists([*list(train.texts)[:10], *test.texts], [["sugar"]] * 50)
     xmtc.compare({"one": model, "two": model}, mixed)
-    lines = [f"{name} was trained on about 20% of these texts, so its scores are too good" for name in ("one", "two")]
+    lines = [f"{name} was trained on about 20% of these texts, so its scores are too high" for name in ("one", "two")]
     assert said() == lines
 
 

@@ -178,11 +178,11 @@ def test_mistakes_are_told_in_one_line(answers, online: bool) -> None:
         code, out, err = found[name]
         assert (code, out, err.count("\n")) == (2, "", 1), err
     assert "line 2: no key 'text' (there: 'txt')" in found["lines"][2]
-    assert "hf:lib/none: the hub did not give it (" in found["none"][2]
+    assert "hf:lib/none: the hub did not provide it (" in found["none"][2]
     assert "go online, fetch it elsewhere with `hf download --repo-type dataset lib/none`" in found["none"][2]
     if online:
         assert "has several parts; name one, as hf:lib/parts/large. It has large, small." in found["parts"][2]
-        assert "no file of a split that is read (it holds README.md, code.py)" in found["code"][2]
+        assert "no file of a split (it contains README.md, code.py)" in found["code"][2]
     assert "no part 'lrge' there. Did you mean 'large'?" in found["no part"][2]
 
 

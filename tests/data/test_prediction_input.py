@@ -76,7 +76,7 @@ def test_feature_rows_come_as_the_models_width(tmp_path: Path, refusal) -> None:
     assert [X.shape for X in batches] == [(2, 4), (2, 4), (1, 4)]
     dense = np.vstack([X.toarray() for X in batches])
     assert dense.tolist() == [[1, 0, 0, 0], [0, 2, 0, 0], [0, 0, 3, 0], [0, 0, 0, 0], [4, 0, 0, 0]]
-    assert refusal(list, iter_features(path, 2)).startswith(f"{path}, line 1: 3 features, but the model knows 2")
+    assert refusal(list, iter_features(path, 2)).startswith(f"{path}, line 1: 3 features, but the model has 2")
     path.write_text("2 3 9\n0 0:1\n0 3:1\n")
     assert refusal(list, iter_features(path, 4)).startswith(f"{path}, line 3: index 3 is out of range")
 

@@ -25,9 +25,9 @@ def test_missing_path_suggests_the_nearest(tmp_path: Path, refusal) -> None:
 
 
 def test_unknown_layouts_say_what_was_found(tmp_path: Path, refusal) -> None:
-    assert "it holds nothing" in refusal(read_corpus, tmp_path)
+    assert "it contains nothing" in refusal(read_corpus, tmp_path)
     (tmp_path / "notes.md").touch()
-    assert refusal(splits, tmp_path).startswith(f"{tmp_path} has no known layout (it holds notes.md)")
+    assert refusal(splits, tmp_path).startswith(f"{tmp_path} has no known layout (it contains notes.md)")
     assert refusal(detect, tmp_path / "notes.md").startswith(f"{tmp_path / 'notes.md'} has no known format; name it")
     assert "does not exist" in refusal(read_corpus, tmp_path / "notes.md" / "deeper")
     assert "cannot read" in refusal(read_corpus, tmp_path / ("x" * 5000))

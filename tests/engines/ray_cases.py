@@ -273,7 +273,7 @@ def test_a_network_trains_as_under_torchrun_though_a_worker_dies(
     xmtc.train(corpus, "lightxml", network, workers=2, **options)
     assert heard.then is None
     assert any(fact.startswith("a worker died") for fact in heard.facts)
-    assert any(fact.startswith("going on from step") for fact in heard.facts)
+    assert any(fact.startswith("resuming at step") for fact in heard.facts)
     assert heard.facts.count("2 workers on 2 nodes, 1 core each") == 2
     assert same(by_torchrun, tmp_path / "ray")
     assert not (tmp_path / "ray.partial").exists()
@@ -317,7 +317,7 @@ def test_a_network_resumes_after_its_driver_was_killed(
     wait_for(lambda: not group_workers())  # Ray ends what a dead driver has started
     resumed = command(*arguments, "--resume")
     assert resumed.code == 0, resumed.err
-    assert "going on from step" in resumed.err
+    assert "resuming at step" in resumed.err
     assert same(by_torchrun, out)
 
 

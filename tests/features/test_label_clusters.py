@@ -35,7 +35,7 @@ def test_four_texts_that_share_no_word_are_clustered() -> None:
     assert np.bincount(partition.parents).tolist() == [2, 2]
     assert heard.told == [
         ("stage", "vectorising"),
-        ("fact", "no word occurs in 2 documents: words of a single document count too"),
+        ("fact", "no word occurs in 2 documents, so words of a single document count, too"),
         ("stage", "clustering labels"),
     ]
     silent = cluster_labels(corpus, TfidfConfig(min_df=1), LabelClusterConfig(size=2), 0)

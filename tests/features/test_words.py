@@ -130,7 +130,7 @@ def test_bad_files_of_vectors(tmp_path):
             word_vectors(words, WordsConfig(vectors=str(path)), 0)
     for empty in ("", "the\t1\t2\n", "2 1\n"):
         path.write_text(empty, encoding="utf-8")
-        with pytest.raises(DataError, match="holds no word vectors"):
+        with pytest.raises(DataError, match="contains no word vectors"):
             word_vectors(words, WordsConfig(vectors=str(path)), 0)
     path.write_text("elsewhere 1 2\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="has a vector for none of the"):

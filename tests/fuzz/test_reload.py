@@ -131,7 +131,7 @@ def test_the_old_model_stays(kind: str, server: Served, live: Path, models: Path
     while "\n" not in (said := server.log[len(before) :]):
         assert time.monotonic() < deadline, f"no answer to SIGHUP: {said}"
         assert answer(server) == old
-    assert said.startswith("error: model 'live' is not replaced, the old one stays: "), said
+    assert said.startswith("error: cannot replace model 'live', so the old one stays in use: "), said
     assert said.count("\n") == 1
     assert words in said
     assert server.process.poll() is None

@@ -274,7 +274,7 @@ def test_a_calibration_carries_over_unless_scores_change(exported, tmp_path):
 
 def test_what_cannot_be_exported(exported, tmp_path):
     linear, int8 = xmtc.load(exported / "linear"), xmtc.load(exported / "int8")
-    with pytest.raises(ConfigError, match="a model is exported to 'onnx'; got 'tflite'"):
+    with pytest.raises(ConfigError, match="a model can only be exported to 'onnx'; got 'tflite'"):
         xmtc.export(linear, "tflite", out=tmp_path / "no")
     with pytest.raises(ModelError, match="only neural models can be exported; this is a 'linear' model"):
         xmtc.export(linear, out=tmp_path / "no")

@@ -33,7 +33,7 @@ def test_names_are_trained_on_and_not_counted(variant, tmp_path, monkeypatch):
     progress = Progress()
     progress.say = said.append
     model = xmtc.train(data, variant.split(" ")[0], merge(config, settings), progress=progress)
-    assert "names of 24 of the 24 labels are trained on, too" in said
+    assert "names of 24 of the 24 labels are used as training documents, too" in said
     assert model.labels.counts.tolist() == data.labels.counts.tolist()
     assert (model.manifest.n_documents, model.manifest.data) == (len(data), data.fingerprint())
     held_out = [line for line in said if line.startswith("dev: ")]

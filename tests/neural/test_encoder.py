@@ -245,7 +245,7 @@ def test_an_encoder_with_a_decoder_is_refused(folder_of: Folders, tmp_path: Path
     folder = Path(shutil.copytree(folder_of("bert"), tmp_path / "two"))
     sizes = {"d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2, "decoder_start_token_id": 0}
     save_encoder_of(folder, "t5", **sizes)
-    with pytest.raises(ConfigError, match="take an encoder"):
+    with pytest.raises(ConfigError, match="use an encoder"):
         load(folder)
 
 

@@ -112,7 +112,7 @@ def test_is_told_in_one_line(encoder, monkeypatch):
     [
         ({"dense": 10**9}, "shrink the head"),
         ({"dense": 10, "activations": 10**9}, "raise train.accumulate, or lower train.batch_size"),
-        ({"dense": 1, "activations": 1, "n_encoders": 50}, "take a smaller encoder"),
+        ({"dense": 1, "activations": 1, "n_encoders": 50}, "use a smaller encoder"),
     ],
 )
 def test_refuses_with_what_to_change(encoder, monkeypatch, sizes, advice):

@@ -66,12 +66,12 @@ def test_older_settings_are_pools() -> None:
     assert pool_of(None, 2, mean=True, cls_layers=1) == pool_of("cls+mean")
     assert pool_of(None, 1, mean=False, cls_layers=3) == pool_of("cls3")
     assert pool_of(None, 1, mean=True) == pool_of("cls+mean")
-    with pytest.raises(ConfigError, match=r"encoder.mean and encoder.cls_layers are older words for encoder.pool"):
+    with pytest.raises(ConfigError, match=r"encoder.mean and encoder.cls_layers are old names for encoder.pool"):
         pool_of("cls", mean=True)
 
 
 def test_refusals() -> None:
-    with pytest.raises(ConfigError, match=r"encoder.pool = mean4: mean4 reads 4 layers, of 3$"):
+    with pytest.raises(ConfigError, match=r"encoder.pool = mean4: mean4 reads 4 layers, but the encoder has 3$"):
         pool_of("mean4")
     with pytest.raises(ConfigError, match=r"encoder.pool = cls2\+mean\+cls reads a layer twice"):
         pool_of("cls2+mean+cls")

@@ -62,7 +62,7 @@ def test_a_constant_is_named_with_the_pool_to_use(blind: tuple[Encoder, Inputs])
     assert "set encoder.pool=mean2, where" in fact
     with torch.no_grad():
         blind[0].embed_words().weight.zero_()
-    assert "take another encoder" in told(blind, [("mean", -1)])[0]
+    assert "use another encoder" in told(blind, [("mean", -1)])[0]
 
 
 def test_nothing_is_said_of_vectors_that_differ(blind: tuple[Encoder, Inputs]) -> None:

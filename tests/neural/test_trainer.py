@@ -261,7 +261,7 @@ def test_progress_and_random_state_of_others_change_nothing(tmp_path: Path) -> N
     assert listener.said[0].startswith("epoch 1: loss 0.")
     assert listener.said[0].endswith("on dev")
     run(Toy(), tmp_path, progress=listener)
-    assert listener.said[-1] == "going on from step 22 of 22"
+    assert listener.said[-1] == "resuming at step 22 of 22"
 
 
 def test_seed_decides() -> None:
@@ -292,7 +292,7 @@ def test_cut_checkpoint_is_refused_by_name(tmp_path: Path) -> None:
 def test_half_precision_on_a_cpu_is_refused_and_spoils_nothing() -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")
-    with pytest.raises(ConfigError, match=r"train.precision = fp16 is for GPUs"):
+    with pytest.raises(ConfigError, match=r"train.precision = fp16 needs a GPU"):
         run(Toy(), precision="fp16")
     run(Toy(), epochs=1)
 

@@ -97,7 +97,7 @@ def test_a_cascade_for_as_many_documents_as_there_is_time_for(pretended: None, t
     assert told(loaded) == found
     assert loaded.rank(TEXTS, 5).labels.tolist() == model.rank(TEXTS, 5).labels.tolist()
     assert loaded.rank(TEXTS, 5).probabilities is not None
-    with pytest.raises(ConfigError, match="holds a model for another latency"):
+    with pytest.raises(ConfigError, match="contains a model for another latency"):
         xmtc.train(TRAIN, preset="balanced", latency=0.01, dev=TEST, out=out, resume=True)
 
 

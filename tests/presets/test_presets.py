@@ -165,7 +165,7 @@ def test_names_teach_where_they_rank_dev_better(words: str, expected: bool) -> N
     taught = {"linear": linear, "knn": knn}
     assert not any(others)
     assert taught == {"linear": expected, "knn": expected}
-    assert sum("with names of labels as documents" in fact for fact in heard.facts) == 2
+    assert sum("with label names as documents" in fact for fact in heard.facts) == 2
 
 
 def test_leaderboard_scores_are_those_of_the_members_on_dev() -> None:
@@ -244,7 +244,7 @@ def test_without_torch_it_says_what_was_left_out(monkeypatch: pytest.MonkeyPatch
 
 def test_without_lightgbm_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("xmtc.presets.plan.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"pip install 'xmtc\[stack\]', or take preset 'fast'"):
+    with pytest.raises(ConfigError, match=r"pip install 'xmtc\[stack\]', or use preset 'fast'"):
         xmtc.train(TRAIN, preset="balanced")
 
 

@@ -247,7 +247,7 @@ def _number(groups: NDArray) -> NDArray[np.int64]:
 def _choose_groups(sizes: NDArray[np.int64], room: int, draw: Callable[[int], NDArray[np.int64]]) -> NDArray[np.bool_]:
     """Choose groups in the drawn order, each one that still fits; the smallest group if none fits."""
     if len(sizes) < 2:
-        raise DataError("all documents are of one group; holding out by group needs two groups or more")
+        raise DataError("all documents belong to one group; holding out by group needs two or more groups")
     chosen = np.zeros(len(sizes), dtype=bool)
     for group in draw(len(sizes)).tolist():
         if sizes[group] <= room:

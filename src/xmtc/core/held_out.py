@@ -58,8 +58,8 @@ def find_unseen(
         return model, corpus, "given for it"
     if manifest.details.dev is not None:
         raise DataError(
-            "the model was trained on all of these documents, and chosen by others, given as dev; give those, or any "
-            "that it was not trained on"
+            "the model was trained on all of these documents; give the dev documents of its training, or others that "
+            "it was not trained on"
         )
     kept, held = (corpus.take(rows) for rows in hold_out_again(model, corpus))
     part = f"{len(held):,} of the {len(corpus):,} training documents"
@@ -77,7 +77,7 @@ def hold_out_again(model: Model, corpus: Corpus) -> tuple[NDArray[np.int64], NDA
         if manifest.groups is None:
             corpus = corpus.grouped(None)
         elif corpus.groups is None or hash_groups(corpus.groups) != manifest.groups:
-            raise DataError("training held out documents by group; read the documents with the --group of training")
+            raise DataError("training held out documents by group; read these with the same --group")
     labelled = np.flatnonzero(np.diff(corpus.Y.indptr))  # training holds out some of these
     fraction = _dev_fraction(model) or DEV_FRACTION
     numbered = replace(corpus.take(labelled), ids=Texts.pack(map(str, labelled.tolist())))

@@ -22,7 +22,7 @@ from xmtc.core.texts import Texts
 class NamesConfig(Settings):
     """Whether to train on label names; part of every method's `train` settings."""
 
-    names: bool = Field(False, description="train on each label's name and alternatives as one more document of it")
+    names: bool = Field(False, description="use each label's name and alternative names as one more training document")
 
 
 def add_names(corpus: Corpus, progress: Progress = SILENT) -> Corpus:
@@ -36,7 +36,7 @@ def add_names(corpus: Corpus, progress: Progress = SILENT) -> Corpus:
     if not entries:
         progress.say("train.names has no effect: no label has a name besides its id")
         return corpus
-    progress.say(f"names of {len(entries):,} of the {labels.n_labels:,} labels are trained on, too")
+    progress.say(f"names of {len(entries):,} of the {labels.n_labels:,} labels are used as training documents, too")
     ones = np.ones(len(entries), dtype=np.float32)
     names = sp.csr_matrix((ones, (np.arange(len(entries)), entries)), shape=(len(entries), len(labels)))
     return replace(

@@ -205,7 +205,7 @@ class LabelSet(Displayed):
         """Return the entry of a label, by id or name; raise if it has no training documents: no model returns it."""
         entry = self.find(label)
         if entry >= self.n_labels:
-            raise DataError(f"label {label!r} has no training document, so the model never gives it")
+            raise DataError(f"label {label!r} has no training document, so the model never suggests it")
         return entry
 
     def find(self, label: str) -> int:
@@ -213,7 +213,7 @@ class LabelSet(Displayed):
         if label in self.position:
             return self.position[label]
         if not isinstance(label, str):
-            raise DataError(f"a label is named by its id or name, a string; got {label!r}")
+            raise DataError(f"a label must be a string, its id or its name; got {label!r}")
         named = [i for i, name in enumerate(self.names) if name == label]
         named = named or [i for i, others in enumerate(self.alternatives) if label in others]
         if len(named) > 1:

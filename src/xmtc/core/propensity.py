@@ -20,8 +20,8 @@ class Propensity(Settings):
     Published values: 0.5, 0.4 for Wikipedia-500K and WikiLSHTC; 0.6, 2.6 for Amazon-670K and 3M; else the defaults.
     """
 
-    A: float = Field(0.55, ge=0, description="A of the data set's propensities, for PSP@k")
-    B: float = Field(1.5, gt=0, description="B of the data set's propensities, for PSP@k")
+    A: float = Field(0.55, ge=0, description="propensity constant A of the data set, for PSP@k")
+    B: float = Field(1.5, gt=0, description="propensity constant B of the data set, for PSP@k")
 
 
 DEFAULT_PROPENSITY = Propensity()

@@ -175,7 +175,7 @@ class Ranking(Displayed):
     def _known_labels(self, given: LabelSet | None) -> LabelSet:
         known = self.label_set if given is None else given
         if known is None:
-            raise ConfigError("this ranking does not know its labels; pass those of the model: model.labels")
+            raise ConfigError("this ranking has no label set; pass that of its model: model.labels")
         return known
 
     @staticmethod

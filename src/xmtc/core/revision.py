@@ -192,7 +192,9 @@ def _find_retired(
         if labels.ids[entry] in before:
             raise DataError(f"label {name!r} is retired already")
         if entry >= labels.n_labels and entry not in concepts:
-            raise DataError(f"label {name!r} has no training document, so the model never gives it: nothing to retire")
+            raise DataError(
+                f"label {name!r} has no training document, so the model never suggests it: nothing to retire"
+            )
         found.append(labels.ids[entry])
     return list(dict.fromkeys(found))
 
@@ -212,7 +214,7 @@ def check_base(base: Corpus, manifest: Manifest[UpdatableDetails]) -> None:
     """Raise unless `base` is the model's training corpus."""
     if base.compact().fingerprint() != manifest.data:
         raise DataError(
-            "the base is not what the model was trained on (documents or labels differ); give that data, "
+            "the base differs from the training data of the model, in documents or labels; give that training data, "
             "or give all documents, old and new, without a base"
         )
 
@@ -221,10 +223,10 @@ def _check_news(corpus: Corpus, whole: bool, n_new: int, changed: NDArray[np.int
     if n_new or (whole and (changed.any() or n_retired)):
         return
     if whole:
-        raise DataError("the documents bring nothing new: every label has as many of them as the model was trained on")
+        raise DataError("nothing to update: every label has as many documents as in the model's training data")
     raise DataError(
-        f"the {len(corpus):,} documents have no label that is new to the model, and known labels are refitted only "
-        "beside the documents of training: give these too (--base)"
+        f"the {len(corpus):,} documents have no new label, and refitting known labels needs the training documents, "
+        "too: give them as base (--base)"
     )
 
 

@@ -27,9 +27,11 @@ def check_out(out: str | Path, *, resume: bool = False, overwrite: bool = False)
     # true for a run that was killed in or before its first stage
     unwritten = all(path.is_dir() or path.match(".run-*.json") for path in partial.rglob("*"))
     if not (any(partial.rglob("run.json")) or unwritten):
-        raise ModelError(f"{partial} is in the way of the checkpoints and holds none; move it or choose another folder")
+        raise ModelError(f"{partial} is not a folder of checkpoints; move it or choose another folder")
     if not (resume or overwrite):
-        raise ModelError(f"{partial} holds an interrupted run; go on with --resume or start anew with --overwrite")
+        raise ModelError(
+            f"{partial} contains an interrupted run; resume it with --resume or start again with --overwrite"
+        )
 
 
 def partial_folder(out: str | Path) -> Path:

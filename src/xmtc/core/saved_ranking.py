@@ -120,7 +120,7 @@ class SavedRanking:
         """Return the ranking if it belongs to this corpus; `name` is the ranking's name in errors."""
         if len(self.ids) != len(corpus):
             raise DataError(
-                f"{name} ranks {len(self.ids):,} documents of {self.data}, and these are {len(corpus):,}; "
+                f"{name} ranks {len(self.ids):,} documents of {self.data}, but the data has {len(corpus):,}; "
                 "compare on the data that was ranked"
             )
         other = next((i for i, (one, two) in enumerate(zip(self.ids, corpus.ids, strict=True)) if one != two), None)

@@ -84,4 +84,4 @@ def _load(path: Path, mode: Literal["r", "r+"]) -> NDArray[Any]:
 
 
 def _altered(path: Path) -> ModelError:
-    return ModelError(f"{path} is missing, cut or altered; remove {path.parent} to have this stage done again")
+    return ModelError(f"{path} is missing, cut or altered; remove {path.parent} to run this stage again")

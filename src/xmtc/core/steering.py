@@ -132,12 +132,14 @@ def select(
         for name in _names("include", include):
             found = _subtree(labels, labels.find(name)) & ranked
             if not found.any():
-                raise DataError(f"label {name!r} has no training document, nor has one below it: no model gives it")
+                raise DataError(
+                    f"label {name!r} and its descendants have no training documents, so no model suggests them"
+                )
             allowed |= found
     for name in _names("exclude", exclude):
         allowed = allowed & ~_subtree(labels, labels.find(name))
     if not allowed.any():
-        raise ConfigError("no label is left to give: all that are included are excluded too")
+        raise ConfigError("no label is left to suggest: all included labels are excluded, too")
     return allowed
 
 

@@ -447,7 +447,7 @@ class FolderReader:
                 except Exception as error:  # numpy raises many types of errors for invalid files
                     raise misfit(found, path.stem, f"is not an array ({_reason(error)})") from None
                 if not found[path.stem].flags.c_contiguous:
-                    raise misfit(found, path.stem, "must have its rows one after another in memory")
+                    raise misfit(found, path.stem, "must be stored row by row")
         return found
 
 

@@ -34,11 +34,11 @@ def check_evaluation(model: Model, corpus: Corpus, name: str = "the model") -> N
     """Warn if a model was trained on the documents it is evaluated on, or knows few of their labels."""
     manifest = model.manifest
     if len(corpus) == manifest.n_documents and corpus.compact().fingerprint() == manifest.data:
-        warn(f"{name} was trained on these very documents, so its scores are too good; give documents it has not seen")
+        warn(f"{name} was trained on these documents, so its scores are too high; give documents it has not seen")
     elif corpus.texts is not None and manifest.seen:
         share = share_seen(corpus.texts, manifest.seen)
         if share > _SHARED:
-            warn(f"{name} was trained on about {share:.0%} of these texts, so its scores are too good")
+            warn(f"{name} was trained on about {share:.0%} of these texts, so its scores are too high")
     counts = np.bincount(corpus.Y.indices, minlength=len(corpus.labels))
     labels = model.labels
     used = np.flatnonzero(counts).tolist()
@@ -47,7 +47,7 @@ def check_evaluation(model: Model, corpus: Corpus, name: str = "the model") -> N
     if used and counts[known].sum() < _FEW_LABELS * counts.sum():
         examples = f"{corpus.labels.ids[used[0]]!r} here, {model.labels.ids[0]!r} there"
         some = f"{len(known):,} of the {len(used):,} labels" if known else f"none of the {len(used):,} labels"
-        warn(f"{name} knows {some} of these documents ({examples}); are both of the same vocabulary?")
+        warn(f"{name} knows {some} of these documents ({examples}); do both use the same vocabulary?")
 
 
 def check_dev(train: Corpus, dev: Corpus) -> None:

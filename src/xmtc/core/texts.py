@@ -173,7 +173,7 @@ class TextsBuilder:
         except OSError as error:
             raise DataError(
                 f"cannot store the texts in {cache_folder()}: {error.strerror or error}; set XMTC_CACHE to a folder "
-                "with room for them"
+                "with enough space"
             ) from None
         self._filed += len(self._bytes)
         self._bytes = bytearray()

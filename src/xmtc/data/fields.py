@@ -26,13 +26,15 @@ def json_objects(lines: Iterable[str], mistake: Mistake) -> Iterator[dict[str, A
             if isinstance(value, dict) and ("\\ud" in line or "\\uD" in line):
                 value = _without_lone_surrogates(value)
         except json.JSONDecodeError as error:
-            raise mistake(f"not valid JSON ({error.msg}, column {error.colno}); write one JSON object a line") from None
+            raise mistake(
+                f"not valid JSON ({error.msg}, column {error.colno}); write one JSON object per line"
+            ) from None
         except RecursionError:
-            raise mistake("not valid JSON (nested too deeply); write one JSON object a line") from None
+            raise mistake("not valid JSON (nested too deeply); write one JSON object per line") from None
         except ValueError as error:
-            raise mistake(f"not valid JSON ({error}); write one JSON object a line") from None
+            raise mistake(f"not valid JSON ({error}); write one JSON object per line") from None
         if not isinstance(value, dict):
-            raise mistake(f"expected a JSON object, got {kind(value)}; write one JSON object a line")
+            raise mistake(f"expected a JSON object, got {kind(value)}; write one JSON object per line")
         yield value
 
 

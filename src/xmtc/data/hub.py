@@ -109,8 +109,8 @@ def _find_splits(files: list[str], part: str, source: str) -> dict[str, Files]:
         raise DataError(f"{source} has several parts; name one, as {source}/{parts[0]}. It has {_shown(parts)}.")
     there = _shown(sorted(files)) or "nothing"
     raise DataError(
-        f"{source} has no file of a split that is read (it holds {there}); "
-        f"files such as train.parquet or test.jsonl are, {', '.join(_READERS)}"
+        f"{source} has no file of a split (it contains {there}); "
+        f"files such as train.parquet or test.jsonl are read, with the ending {', '.join(_READERS)}"
     )
 
 
@@ -180,7 +180,7 @@ def _download(repository: Repository, file: str) -> Path:
 def _refusal(what: str, name: str, error: Exception) -> DataError:
     reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:120].rstrip(".")
     return DataError(
-        f"{what}: the hub did not give it ({reason}), and it is not in the local cache; check the name, go online, "
+        f"{what}: the hub did not provide it ({reason}), and it is not in the local cache; check the name, go online, "
         f"fetch it elsewhere with `hf download --repo-type dataset {name}` and copy the cache, or give a folder"
     )
 

@@ -59,7 +59,9 @@ def iter_features(path: str | Path, n_features: int, batch: int = 1024) -> Itera
     lines = open_lines(Path(path))
     n, width, *n_labels = read_header(lines, "documents", "features", optional="labels")
     if width > n_features:
-        raise lines.mistake(f"{width} features, but the model knows {n_features}; give it rows made as its training's")
+        raise lines.mistake(
+            f"{width} features, but the model has {n_features}; prepare the rows like the training data"
+        )
     for rows in iter_rows(lines, n, width, *n_labels):
         X = rows.matrix(n_features)
         for start in range(0, X.shape[0], batch):

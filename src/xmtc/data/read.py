@@ -133,7 +133,7 @@ def _read_known(path: str | Path, layout: Layout, labels: str | Path | None, lan
 
     vocabulary = Path(labels) if labels is not None else _find_known(path, layout)
     if vocabulary is None and language is not None:
-        raise DataError(f"{path} comes without a vocabulary, so there is no language to choose; name one as labels")
+        raise DataError(f"{path} has no vocabulary, so there is no language to choose; give a vocabulary as labels")
     return NOTHING if vocabulary is None else read_vocabulary(vocabulary, language)
 
 
@@ -190,7 +190,7 @@ def _explain_unknown(path: Path) -> str:
             all_of_them = "both" if len(next(iter(layout.needed.values()))) == 2 else "all"
             return f"{path} holds {lacking}; add that: the {layout.name} layout needs {all_of_them}"
         there = ", ".join(sorted(other.name for other in path.iterdir())[:8]) or "nothing"
-        return f"{path} has no known layout (it holds {there}); the native one needs train.jsonl or test.jsonl"
+        return f"{path} has no known layout (it contains {there}); the native one needs train.jsonl or test.jsonl"
     if is_skos(path) and path.exists():
         return (
             f"{path} is a vocabulary, and holds no documents; put it into their folder as labels{suffix(path)}, "

@@ -141,7 +141,7 @@ class RayEngine:
         most = max((node["Resources"].get("memory", 0) for node in self._nodes()), default=0)
         if most < memory:
             raise ConfigError(
-                f"a task takes about {memory / 2**30:.1f} GiB, and the largest node has {most / 2**30:.1f} GiB; use "
+                f"a task needs about {memory / 2**30:.1f} GiB, and the largest node has {most / 2**30:.1f} GiB; use "
                 "nodes with more memory"
             )
 
@@ -166,7 +166,7 @@ class RayEngine:
         room = node["Resources"].get("memory", 0) / max(1, node["Resources"].get("CPU", 1))
         if 0 < room < memory:
             raise ConfigError(
-                f"a task takes about {memory / 2**30:.1f} GiB, and node {name} has {room / 2**30:.1f} GiB per core; "
+                f"a task needs about {memory / 2**30:.1f} GiB, and node {name} has {room / 2**30:.1f} GiB per core; "
                 "use nodes with more memory, or start Ray there with fewer cores (--num-cpus)"
             )
 
@@ -201,11 +201,11 @@ class RayEngine:
                 raise error.cause from None
             raise
         except failures.OutOfMemoryError:
-            raise MemoryError("a task takes more memory than its node has; use larger nodes") from None
+            raise MemoryError("a task needs more memory than its node has; use larger nodes") from None
         except (failures.RayError, ConnectionError) as error:
             raise ConfigError(
                 f"the Ray cluster lost a task {_TRIES} times or ended ({_first_line(error)}); look at `ray status`, "
-                "then give the same command again"
+                "then run the same command again"
             ) from None
 
 

@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 class LabelClusterConfig(MeansConfig):
     """How labels are clustered."""
 
-    size: int = Field(100, ge=1, description="clusters with more labels are halved")
-    tolerance: float | None = Field(1e-4, ge=0, description="2-means ends when the mean cosine rises by less")
-    weighting: Weighting = Field("plain", description="of documents in label vectors")
-    top: int | None = Field(None, ge=1, description="entries kept of each label vector")
+    size: int = Field(100, ge=1, description="clusters with more labels than this are halved")
+    tolerance: float | None = Field(
+        1e-4, ge=0, description="2-means stops when the mean cosine rises by less than this"
+    )
+    weighting: Weighting = Field(
+        "plain", description="weight of a document in label vectors: 1, or 1 / √(its labels) (sqrt)"
+    )
+    top: int | None = Field(None, ge=1, description="number of entries kept per label vector, the largest; none: all")
 
 
 def cluster_labels(

@@ -33,7 +33,7 @@ N_SPECIAL = 3
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _WORD = re.compile(rf"{_NUMBER.pattern}(?!\w)|\w+")
-_NO_WORDLLAMA = "words.vectors = wordllama, which is not installed: `pip install wordllama`"
+_NO_WORDLLAMA = "words.vectors = wordllama needs wordllama; install it with: pip install wordllama"
 _LARGEST = float(np.finfo(np.float32).max)
 _BATCH = 1000  # words per call for vectors
 
@@ -41,14 +41,16 @@ _BATCH = 1000  # words per call for vectors
 class WordsConfig(Settings):
     """Which words are read, and their initial vectors."""
 
-    size: int = Field(80_000, ge=1, le=10_000_000, description="most frequent words of train that have a vector each")
-    max_words: int = Field(300, ge=1, le=1_000_000, description="words of a text that are read")
+    size: int = Field(
+        80_000, ge=1, le=10_000_000, description="number of words with a vector, the most frequent of train"
+    )
+    max_words: int = Field(300, ge=1, le=1_000_000, description="maximum words read per text")
     vectors: str = Field(
         "random",
         description="random, wordllama, encoder (the word embeddings of encoder.name), the path of a text file (a word "
-        "and its numbers a line, as GloVe's), or of a folder with vocab.npy and emb_init.npy (AttentionXML's)",
+        "and its numbers per line, like GloVe's), or of a folder with vocab.npy and emb_init.npy (AttentionXML's)",
     )
-    width: int = Field(512, ge=1, le=65_536, description="of random vectors")
+    width: int = Field(512, ge=1, le=65_536, description="width of random vectors")
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +250,9 @@ def _file_rows(path: Path, words: Words) -> NDArray[np.float32]:
             "or folder of vectors"
         ) from None
     if rows is None:
-        raise DataError(f"{path} holds no word vectors; a line is a word and its numbers, divided by spaces")
+        raise DataError(
+            f"{path} contains no word vectors; each line must be a word and its numbers, separated by spaces"
+        )
     return rows
 
 

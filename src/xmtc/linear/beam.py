@@ -47,13 +47,13 @@ class SearchConfig(Settings):
 
     beam: int = Field(10, ge=1, le=10_000_000, description="clusters kept at every level")
     combiner: Combiner = Field(
-        "l3-hinge", description="how a child's score is transformed and joined with its parent's"
+        "l3-hinge", description="how a child's score is transformed and combined with its parent's"
     )
     above: float = Field(
         1.0,
         gt=0,
         le=1,
-        description="power of the parent's score as it is joined; below 1, a label counts for more than its clusters",
+        description="exponent of the parent's score; below 1, a label counts for more than its clusters",
     )
 
 

@@ -32,22 +32,22 @@ class SolverConfig(Settings):
     """How the classifiers are trained."""
 
     C: Annotated[float, Tunable(0.25, 8.0, log=True)] = Field(
-        1.0, gt=0, description="weight of the loss against the regulariser"
+        1.0, gt=0, description="weight of the loss relative to the regulariser"
     )
     rare: Annotated[float, Tunable(0.0, 0.6)] = Field(
         0.0,
         ge=0,
         le=1,
-        description="power by which C rises for labels and clusters with few documents and falls for those with many: "
-        "C · (100 / documents)^rare; 0, the same for all",
+        description="how much C rises for labels and clusters with few documents and falls for those with many: "
+        "C · (100 / documents)^rare; 0: the same for all",
     )
-    tolerance: float = Field(0.1, gt=0, description="stop when the projected gradients of all labels lie this close")
-    passes: int = Field(10, ge=1, description="passes over the rows at most")
+    tolerance: float = Field(0.1, gt=0, description="stop when the projected gradients of all labels are this close")
+    passes: int = Field(10, ge=1, description="maximum passes over the rows")
     bias: float = Field(1.0, ge=0, description="value of the constant feature; 0 for none")
     offset: float = Field(
         0.0,
-        description="score that the regulariser draws the bias to: 0, as in liblinear; −1, a label is absent unless "
-        "words speak for it",
+        description="score to which the regulariser pulls the bias: 0, as in liblinear; −1: a label is absent unless "
+        "words support it",
     )
     prune: float = Field(0.1, ge=0, description="weights smaller than this are dropped")
     precision: Precision = Field("float16", description="of the weights that are kept: float16 or float32")

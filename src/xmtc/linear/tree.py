@@ -45,8 +45,8 @@ class TreeConfig(Settings):
     trees: int = Field(3, ge=1, le=1_000, description="trees whose scores are averaged; they differ by seed")
     negatives: Negatives = Field(
         "tfn",
-        description="documents a node is trained on: tfn, those with a label below it (teacher forcing); man, those "
-        "that the levels above retrieve for it, with missed positives added; both, the union",
+        description="documents that a node is trained on: tfn, those with a label below it (teacher forcing); man, "
+        "those that the levels above retrieve for it, with missed positives added; both, the union",
     )
 
 

@@ -44,7 +44,7 @@ class Checkpoints:
             partial.replace(run)
         elif _read_json(run) != self.identity:
             raise ConfigError(
-                f"{folder} holds checkpoints of other settings, data or seed; use those, or remove the folder"
+                f"{folder} contains checkpoints of other settings, data or seed; use those, or remove the folder"
             )
 
     def save(
@@ -98,7 +98,7 @@ class Checkpoints:
         except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise ModelError(
-                f"checkpoint {newest} is cut or altered ({reason}); remove it to go on from the one before"
+                f"checkpoint {newest} is cut or altered ({reason}); remove it to resume from the one before"
             ) from None
 
 

@@ -50,7 +50,7 @@ def _probe_bf16() -> None:
     if ended.returncode:
         last = (ended.stderr.strip().splitlines() or [""])[-1]
         reason = f"signal {-ended.returncode}" if ended.returncode < 0 else last or f"code {ended.returncode}"
-        raise ConfigError(f"train.precision = bf16 does not run on this CPU ({reason}): leave it at fp32")
+        raise ConfigError(f"train.precision = bf16 does not run on this CPU ({reason}): set fp32")
 
 
 def build_accelerator(precision: Precision, skips_parameters: bool) -> Accelerator:
@@ -60,7 +60,7 @@ def build_accelerator(precision: Precision, skips_parameters: bool) -> Accelerat
     """
     on_cpu = not (torch.cuda.is_available() or torch.backends.mps.is_available() or torch.xpu.is_available())
     if on_cpu and precision == "fp16":
-        raise ConfigError("train.precision = fp16 is for GPUs; this run is on a CPU: leave it at fp32, or try bf16")
+        raise ConfigError("train.precision = fp16 needs a GPU, and this run uses a CPU: set fp32, or try bf16")
     if on_cpu and precision == "bf16":
         _probe_bf16()
     if os.environ.get("XMTC_THREADS"):  # torch may have been imported before xmtc, or the number has changed since

@@ -155,7 +155,7 @@ def restore_encoder(folder: Path, config: EncoderConfig, largest: int | None = N
                 with torch.device("meta"):
                     outline = AutoModel.from_config(settings, trust_remote_code=False)  # type: ignore[no-untyped-call]
                 if sum(weight.numel() for weight in outline.parameters()) > largest:
-                    raise ValueError("its settings are those of a larger encoder than the stored weights are of")
+                    raise ValueError("its settings describe a larger encoder than the stored weights")
             network = AutoModel.from_config(settings, trust_remote_code=False).float()  # type: ignore[no-untyped-call]
             inner = AutoTokenizer.from_pretrained(folder, **local)
         if config.lowercase:
@@ -164,7 +164,7 @@ def restore_encoder(folder: Path, config: EncoderConfig, largest: int | None = N
         # every id of the tokenizer needs an embedding, and every token a position
         n_words, longest = encoder.embed_words().num_embeddings, _longest(encoder.network)
         if max(tokenizer.inner.get_vocab().values()) >= n_words or not 0 <= encoder.layout.pad_id < n_words:
-            raise ValueError(f"the tokenizer numbers more pieces than the encoder's {n_words:,}")
+            raise ValueError(f"the tokenizer has more tokens than the encoder's {n_words:,} embeddings")
         if longest is not None and tokenizer.max_length > longest:
             raise ValueError(
                 f"encoder.max_length is {tokenizer.max_length}, and the encoder reads {longest} tokens at most"
@@ -202,7 +202,7 @@ def _lowercase(inner: Any) -> None:
     from tokenizers import normalizers
 
     if not inner.is_fast:
-        raise ConfigError("encoder.lowercase needs a fast tokenizer, and this encoder has none: leave it false")
+        raise ConfigError("encoder.lowercase needs a fast tokenizer, and this encoder has none: set it to false")
     backend = inner.backend_tokenizer
     own = [] if backend.normalizer is None else [backend.normalizer]
     backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
@@ -211,7 +211,7 @@ def _lowercase(inner: Any) -> None:
 def _adjust(settings: Any, config: EncoderConfig) -> None:
     """Set the number of layers and the dropout, under the names that the model family uses."""
     if getattr(settings, "is_encoder_decoder", False):
-        raise ConfigError(f"{config.name} is an encoder and a decoder; take an encoder, such as BERT")
+        raise ConfigError(f"{config.name} is an encoder with a decoder; use an encoder alone, such as BERT")
     if config.layers is not None:
         n_layers = settings.num_hidden_layers
         if config.layers > n_layers:

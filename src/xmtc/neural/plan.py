@@ -58,14 +58,12 @@ class Plan:
         takes, free = (f"{n_bytes / 2**30:,.1f} GiB" for n_bytes in (self.memory, available))
         if self.memory > available:
             advice = {
-                self.encoder: "take a smaller encoder, or only its first layers (encoder.layers)",
+                self.encoder: "use a smaller encoder, or only its first layers (encoder.layers)",
                 self.head: self.head_advice,
                 self.activations: "raise train.accumulate, or lower train.batch_size, encoder.max_length or "
                 "encoder.windows",
             }
-            raise ConfigError(
-                f"training would take about {takes} of memory, and {free} are free: {advice[max(advice)]}"
-            )
+            raise ConfigError(f"training needs about {takes} of memory, but {free} are free: {advice[max(advice)]}")
         progress.say(
             f"{self.parameters / 1e6:,.1f} million parameters; training takes about {takes} of memory ({free} are "
             f"free) and roughly {describe_duration(self.seconds)}"

@@ -43,7 +43,9 @@ def read_pool(config: PooledEncoderConfig, encoder: Encoder, own_layers: int = 1
         kind: Kind = "cls" if part.startswith("cls") else "mean"
         n_layers = int(part.removeprefix(kind) or 1)
         if n_layers > encoder.n_layers:
-            raise ConfigError(f"encoder.pool = {written}: {part} reads {n_layers} layers, of {encoder.n_layers}")
+            raise ConfigError(
+                f"encoder.pool = {written}: {part} reads {n_layers} layers, but the encoder has {encoder.n_layers}"
+            )
         parts += [(kind, -1 - i) for i in range(n_layers)]
     if len(set(parts)) < len(parts):
         raise ConfigError(f"encoder.pool = {written} reads a layer twice: leave one of the parts out")

@@ -129,5 +129,7 @@ def _fetched(hub_name: str, name: str) -> str:
         raise ConfigError(f"no encoder {name!r}: {ways}") from None
     except Exception as error:  # the hub's client raises many kinds of errors for "not found" and "not reachable"
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ConfigError(f"no encoder {name!r} here, and the hub did not give it ({reason[:120]}): {ways}") from None
+        raise ConfigError(
+            f"no encoder {name!r} here, and the hub did not provide it ({reason[:120]}): {ways}"
+        ) from None
     return _checked(Path(folder), f"encoder {name!r} on the hub")

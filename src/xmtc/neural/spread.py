@@ -54,7 +54,7 @@ def warn_if_alike(
     pool = "mean" if len(means) == 1 else f"mean{len(means)}"
     advice = f"set encoder.pool={pool}, where {instead:.0%} differs"
     if instead < _LEAST:
-        advice = "take another encoder, or more of its layers (encoder.layers)"
+        advice = "use another encoder, or more of its layers (encoder.layers)"
     progress.say(
         f"{what} vector hardly differs between documents, in {share:.2%} of its squared norm over {len(found)} of "
         f"them; training may learn little from it: {advice}"

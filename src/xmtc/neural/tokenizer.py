@@ -60,7 +60,7 @@ class Tokenizer:
     def offsets(self, text: str) -> list[tuple[int, int]]:
         """Return the (start, end) of each token in the text, in characters; special tokens get (0, 0)."""
         if not self.inner.is_fast:
-            raise ModelError("this encoder's tokenizer does not say where its tokens stand: its words have no weights")
+            raise ModelError("this encoder's tokenizer gives no positions of tokens, so words have no weights")
         if self.windows > 1:
             whole = self.inner(text, add_special_tokens=False, verbose=False, return_offsets_mapping=True)
             before, after = ([(0, 0)] * len(special) for special in self._special_ids())

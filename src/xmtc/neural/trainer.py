@@ -46,34 +46,34 @@ _TELL_SECONDS = 1.0  # between two readings of the loss
 class TrainConfig(NamesConfig):
     """Settings of a network's training."""
 
-    epochs: int = Field(3, ge=1, description="passes over the training documents, at most")
+    epochs: int = Field(3, ge=1, description="maximum passes over the training documents")
     batch_size: int = Field(32, ge=1, description="documents per step, over all processes")
-    accumulate: int = Field(1, ge=1, description="parts that a batch is worked through in, to save memory")
+    accumulate: int = Field(1, ge=1, description="number of parts into which a batch is divided, to save memory")
     schedule: Schedule = Field("linear", description="how learning rates change after the warm-up")
     warmup: float = Field(0.0, ge=0, lt=1, description="share of the steps in which the rates rise from 0")
-    clip: float | None = Field(1.0, gt=0, description="largest norm of the gradient")
+    clip: float | None = Field(1.0, gt=0, description="maximum norm of the gradient")
     average_from: int | None = Field(None, ge=0, description="epoch, from 0, in which weight averaging starts")
     average_every: int = Field(100, ge=1, description="steps between two additions to the average")
-    dropout_steps: int | None = Field(None, ge=1, description="steps of each epoch that have dropout; None: all")
+    dropout_steps: int | None = Field(None, ge=1, description="number of steps per epoch with dropout; None: all")
     dev_fraction: float = Field(
         DEV_FRACTION,
         ge=0,
         lt=1,
-        description="of train, held out where there is no dev; 0: nothing is, dev is not used, the last epoch is kept",
+        description="share of train held out if no dev is given; 0: dev is not used, the last epoch is kept",
     )
-    metric: str = Field("P@5", description="by which the best epoch is chosen on dev")
+    metric: str = Field("P@5", description="metric on dev that chooses the best epoch")
     patience: int | None = Field(None, ge=1, description="epochs without a better dev score before stopping")
     checkpoint_minutes: float = Field(5, gt=0, description="minutes between two checkpoints, for --resume")
     time_limit: float | None = Field(
-        None, gt=0, description="minutes after which training stops; rates fall as if the last step were then"
+        None, gt=0, description="minutes after which training stops; learning rates are scheduled to end then"
     )
-    precision: Precision = Field("fp32", description="of the computation; fp16 and bf16 are for GPUs")
+    precision: Precision = Field("fp32", description="number format of the computation; fp16 and bf16 are for GPUs")
 
     @model_validator(mode="after")
     def _check(self) -> TrainConfig:
         if self.patience is not None and self.dev_fraction == 0:
             raise ConfigError(
-                f"train.patience = {self.patience}, but with train.dev_fraction = 0 there is no dev to stop by: set one"
+                f"train.patience = {self.patience}, but with train.dev_fraction = 0 there is no dev: leave one out"
             )
         return self
 
@@ -335,4 +335,4 @@ class _Run:
             kind, _, name = key.partition(".")
             kinds[kind][name] = value.to(self.accelerator.device)
         self.average.mean, self.best = kinds["average"], kinds["best"] or None
-        self.progress.say(f"going on from step {self.state.step} of {self.n_steps}")
+        self.progress.say(f"resuming at step {self.state.step} of {self.n_steps}")

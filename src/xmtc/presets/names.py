@@ -56,7 +56,7 @@ def decide_names(
     trials = [train(sample.compact(), one) for one in (trial, _with_names(trial))]
     plain, named = (_score(model, dev, tail) for model in trials)
     better = "better" if named > plain else "not better"
-    progress.say(f"{member.name} with names of labels as documents: {named:.2f} against {plain:.2f}, {better}")
+    progress.say(f"{member.name} with label names as documents: {named:.2f} against {plain:.2f}, {better}")
     return _with_names(member) if named > plain else member
 
 

@@ -86,8 +86,8 @@ def check_preset(preset: str) -> None:
         raise ConfigError(f"unknown preset {preset!r}.{hint}")
     if preset != "fast" and find_spec("lightgbm") is None:
         raise ConfigError(
-            f"preset {preset!r} joins models by LightGBM, which is not installed; install it with: "
-            "pip install 'xmtc[stack]', or take preset 'fast'"
+            f"preset {preset!r} combines models with LightGBM, which is not installed; install it with: "
+            "pip install 'xmtc[stack]', or use preset 'fast'"
         )
 
 

@@ -142,7 +142,7 @@ class PresetRun:
         dev: documents to choose epochs and to train the ensemble; by default a part of the corpus is held out.
         """
         if not isinstance(corpus, Corpus):
-            raise DataError(f"train takes a Corpus, as read_corpus gives it; got {type(corpus).__name__}")
+            raise DataError(f"train takes a Corpus, such as read_corpus returns; got {type(corpus).__name__}")
         clock, corpus = _Clock(self.time_limit), corpus.compact()
         if self.out is not None and self.resume and self.out.exists():
             return self._finished(self.out, corpus, progress)
@@ -256,7 +256,7 @@ class PresetRun:
             return joined
         (name, model), *_ = trained.members.items()
         if clock.left() < self.seconds[name] or (trained.dev is None and len(trained.corpus) < 2):
-            progress.say("the model is not calibrated: there is no time left; `xmtc calibrate` does it later")
+            progress.say("the model is not calibrated, because no time is left; run `xmtc calibrate` later")
             return model
         return self.trainers.calibrate(model, trained.corpus if trained.dev is None else trained.dev, progress)
 
@@ -315,9 +315,9 @@ class PresetRun:
         """Return the model in `out` if it has the same data, seed and latency limit; raise otherwise."""
         model = self.trainers.load(out)
         if (model.manifest.data, model.manifest.seed) != (corpus.fingerprint(), self.seed):
-            raise ConfigError(f"{out} holds a model of other data or seed; choose another folder or --overwrite")
+            raise ConfigError(f"{out} contains a model of other data or seed; choose another folder or --overwrite")
         if model.manifest.details.latency_limit != (None if self.latency is None else 1e3 * self.latency):
-            raise ConfigError(f"{out} holds a model for another latency; choose another folder or --overwrite")
+            raise ConfigError(f"{out} contains a model for another latency; choose another folder or --overwrite")
         progress.say(f"{out} is finished already, with the same data and seed: nothing to do")
         return model
 
@@ -425,8 +425,8 @@ class _RunFolder:
         (self.folder / "members").mkdir(exist_ok=True)
         if known is not None and known != json.loads(json.dumps(identity)):
             raise ConfigError(
-                f"{self.folder} holds an interrupted run of another preset, language, latency, seed or corpus; "
-                "start anew with --overwrite"
+                f"{self.folder} contains an interrupted run of another preset, language, latency, seed or corpus; "
+                "start again with --overwrite"
             )
 
     def read_plan(self, preset: str, time_limit: float | None) -> Plan | None:
@@ -474,7 +474,7 @@ class _RunFolder:
         try:
             return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
         except ValueError:
-            raise ModelError(f"{path} is cut or altered; start anew with --overwrite") from None
+            raise ModelError(f"{path} is cut or altered; start again with --overwrite") from None
 
     def _write(self, name: str, value: Any) -> None:
         path = self.folder / name

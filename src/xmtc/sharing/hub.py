@@ -74,7 +74,7 @@ def push_model(
             revision=target.revision,
         )
     except Exception as error:  # the hub's client raises many types
-        raise _refusal(target, "did not take it", error) from None
+        raise _refusal(target, "did not accept it", error) from None
     return str(commit.repo_url)
 
 
@@ -105,7 +105,7 @@ def fetch_model(name: str) -> Path:
         last = known.read_text(encoding="utf-8").strip() if known.is_file() else ""
         if not last or not (models / last / MANIFEST).is_file():
             raise
-        warnings.warn(f"{error}; the copy of before is used", Notice, stacklevel=3)
+        warnings.warn(f"{error}; using the earlier copy", Notice, stacklevel=3)
         return models / last
     if not (models / commit / MANIFEST).is_file():
         _download(source, commit, models / commit, False, lambda line: warnings.warn(line, Notice, stacklevel=5))
@@ -116,11 +116,11 @@ def fetch_model(name: str) -> Path:
 def _parse(name: str) -> _Name:
     found = re.fullmatch(r"hf:([\w.-]+/[\w.-]+)(?:@([\w./-]+))?", name)
     if found is None:
-        raise ConfigError(f"{name!r} does not name a model of the hub; write hf:owner/name, or hf:owner/name@revision")
+        raise ConfigError(f"{name!r} does not name a model on the hub; write hf:owner/name, or hf:owner/name@revision")
     try:
         _client().utils.validate_repo_id(found[1])
     except ValueError as error:
-        raise ConfigError(f"{name!r} does not name a model of the hub: {_first_line(error)}") from None
+        raise ConfigError(f"{name!r} does not name a model on the hub: {_first_line(error)}") from None
     return _Name(name, found[1], found[2] or "main")
 
 
@@ -129,10 +129,10 @@ def _commit_of(source: _Name) -> str:
     try:
         found = _client().HfApi().model_info(source.repository, revision=source.revision, timeout=_PATIENCE)
     except Exception as error:
-        raise _refusal(source, "did not give it", error) from None
+        raise _refusal(source, "did not provide it", error) from None
     commit = str(found.sha)
     if re.fullmatch(r"[0-9a-f]{40,64}", commit) is None:
-        raise ModelError(f"{source.source}: the hub gave no commit; is HF_ENDPOINT a hub?")
+        raise ModelError(f"{source.source}: the hub returned no commit; check that HF_ENDPOINT is the address of a hub")
     return commit
 
 
@@ -155,13 +155,13 @@ def _download(source: _Name, commit: str, target: Path, overwrite: bool, say: Ca
         except ModelError:
             raise
         except Exception as error:
-            raise _refusal(source, "did not give all of it", error) from None
+            raise _refusal(source, "did not provide all of it", error) from None
         shutil.rmtree(writer.folder / ".cache", ignore_errors=True)  # metadata of the client
         try:
             FolderReader(writer.folder)
         except ModelError as error:
             message = str(error).replace(str(writer.folder), source.source)
-            raise ModelError(f"{message}; what was fetched is removed") from None
+            raise ModelError(f"{message}; the downloaded files are removed") from None
 
 
 def _listed(manifest: Path, source: _Name) -> dict[str, int]:
@@ -175,7 +175,7 @@ def _listed(manifest: Path, source: _Name) -> dict[str, int]:
             if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name or path.parts[0] == ".cache":
                 raise ValueError
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
-        raise ModelError(f"{source.source} is not a model of xmtc: its {MANIFEST} cannot be read") from None
+        raise ModelError(f"{source.source} is not an xmtc model: its {MANIFEST} cannot be read") from None
     return files
 
 
@@ -183,7 +183,7 @@ def _refusal(name: _Name, what: str, error: Exception) -> ModelError:
     if type(error).__name__ == "RepositoryNotFoundError":
         reason = "there is no such model, or it is private and your token may not see it"
     elif type(error).__name__ in ("EntryNotFoundError", "RemoteEntryNotFoundError"):
-        reason = f"it has no {MANIFEST}, or lacks a file that it lists; it is not a model of xmtc"
+        reason = f"it has no {MANIFEST}, or lacks a file that it lists; it is not an xmtc model"
     else:
         reason = _first_line(error)
     return ModelError(f"{name.source}: the hub {what} ({reason}); check name, network and token (`hf auth whoami`)")

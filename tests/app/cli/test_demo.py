@@ -144,7 +144,7 @@ def test_interrupted_data_is_made_anew_and_other_files_are_left_alone(
     (other / "data" / "train.jsonl").write_text("")
     result = xmtc("demo", "--out", other)
     assert result.code == 2
-    assert "exists and is not the data of a demo" in result.err
+    assert "exists but was not written by xmtc demo" in result.err
     (other / "linear").write_text("a file")
     assert "linear" in fails("demo", "--out", other)
 

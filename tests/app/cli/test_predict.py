@@ -159,7 +159,7 @@ def test_a_target_chooses_the_threshold(calibrated: Path) -> None:
     assert result.out == xmtc("predict", calibrated, "sugar beet", "net cow", "--threshold", threshold, "--json").out
     assert names(calibrated, "sugar beet", "--target", "f1") == [["sugar"]]
     told = fails("predict", calibrated, "sugar", "--target", "recall=0.9", "-k", 1)
-    assert "recall=0.9 cannot be reached with 1 label a document: the best recall" in told
+    assert "recall=0.9 cannot be reached with 1 label per document: the best recall" in told
 
 
 def test_a_least_score_needs_no_calibration(model: Path) -> None:

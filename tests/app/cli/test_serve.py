@@ -183,7 +183,7 @@ def test_a_model_is_replaced_under_load(server: Served, live: Path, model: Path,
     (broken / "labels.jsonl").write_text("")
     replace(live, broken)
     server.process.send_signal(signal.SIGHUP)
-    server.wait_for_log("error: model 'live' is not replaced, the old one stays: ")
+    server.wait_for_log("error: cannot replace model 'live', so the old one stays in use: ")
     assert post(server, LIGHT).json() == new
     assert metric(server, 'xmtc_reloads_total{model="live",result="failed"}') == 1
     assert len([line for line in server.log.splitlines() if line.startswith("error")]) == 1
@@ -234,7 +234,7 @@ def test_a_model_of_features_is_refused(tmp_path: Path) -> None:
     lines = "".join(f"{i % 3} {i % 3}:1.0 {3 + i % 2}:0.5\n" for i in range(12))
     (tmp_path / "train.txt").write_text(f"12 5 3\n{lines}")
     assert xmtc("train", tmp_path / "train.txt", "--out", tmp_path / "features").code == 0
-    assert "holds a model of features; only a model of texts can be served" in fails(
+    assert "contains a model trained on features; only models trained on texts can be served" in fails(
         "serve", tmp_path / "features", "--port", 0
     )
 

@@ -65,7 +65,7 @@ def test_a_second_run_tags_only_what_is_missing(model: Path, tmp_path: Path) -> 
     assert (first.stat().st_mtime_ns, second.read_bytes()) == (kept, before)
     assert not list((tmp_path / "out").rglob(".*.writing-*"))
     assert "2 of 2 files are finished" in xmtc(*command).err
-    assert "of another model or of other options" in fails(*command, "-k", 2)
+    assert "of another model or with other options" in fails(*command, "-k", 2)
 
 
 def test_a_wrong_line_loses_only_its_own_file(model: Path, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_what_cannot_be_done_is_refused_before_any_work(model: Path, tmp_path: P
     assert "address" in fails(*given, folder, "--output", out, "--engine", "local", "--address", "auto")
     out.mkdir()
     (out / "a.jsonl").write_text("mine")
-    assert "is not of an earlier run" in fails(*given, folder, "--output", out)
+    assert "is not from an earlier run" in fails(*given, folder, "--output", out)
     (folder / "b.xlsx").write_text("")
     assert "cannot write" in fails(*given, folder / "b*", "--output", out)
     assert (out / "a.jsonl").read_text() == "mine"

@@ -102,11 +102,11 @@ def test_loading_fetches_once_and_then_works_without_network(
     assert xmtc("predict", "hf:me/tags", "sugar beet").code == 0
     assert len(hub.fetched) == fetched
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
-    with pytest.warns(Notice, match="the copy of before is used"):
+    with pytest.warns(Notice, match="using the earlier copy"):
         api.load("hf:me/tags")
     shutil.rmtree(tmp_path / "cache")
     line = fails("predict", "hf:me/tags", "sugar beet")
-    assert "hf:me/tags: the hub did not give it (" in line
+    assert "hf:me/tags: the hub did not provide it (" in line
 
 
 def test_what_was_altered_or_is_no_model_is_refused(hub: Hub, model: Path, tmp_path: Path) -> None:
@@ -124,31 +124,31 @@ def test_what_was_altered_or_is_no_model_is_refused(hub: Hub, model: Path, tmp_p
     # its size said before, on a line of its own
     assert xmtc("pull", "hf:me/tags", "--out", tmp_path / "copy").err.splitlines()[-1] == (
         f"error: hf:me/tags/{large} is altered: its sha256 is not the one in model.json; copy the folder again; "
-        "what was fetched is removed"
+        "the downloaded files are removed"
     )
     hub.commit("me/tags", {name: raw for name, raw in good.items() if name != "model.json"})
-    assert "it is not a model of xmtc" in pull()
+    assert "it is not an xmtc model" in pull()
     hub.commit("me/tags", {**good, "model.json": b'{"files": {"../../outside": {"size": 1}}}'})
-    assert pull().startswith("hf:me/tags is not a model of xmtc")
+    assert pull().startswith("hf:me/tags is not an xmtc model")
     hub.commit("me/tags", {**good, "model.json": b"[" * 100_000})
-    assert pull().startswith("hf:me/tags is not a model of xmtc")
-    with pytest.raises(ModelError, match="not a model of xmtc"):
+    assert pull().startswith("hf:me/tags is not an xmtc model")
+    with pytest.raises(ModelError, match="not an xmtc model"):
         api.load("hf:me/tags")
 
 
 def test_mistakes_are_one_line(hub: Hub, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("me/tags", "hf:tags", "hf:a/b/c", "hf:", "hf:me/..", "hf:me/ta gs", "hf:me/tags@"):
-        assert "does not name a model of the hub" in fails("push", model, name)
+        assert "does not name a model on the hub" in fails("push", model, name)
     assert "there is no such model" in fails("pull", "hf:me/nothing", "--out", tmp_path / "copy")
     assert "is not a licence of the hub" in fails("push", model, "hf:me/tags", "--licence", "my own: one")
     assert "does not hold scores" in fails("push", model, "hf:me/tags", "--scores", model / "model.json")
     assert "cannot read the scores" in fails("push", model, "hf:me/tags", "--scores", tmp_path / "nothing")
     assert "is not a model folder" in fails("push", tmp_path, "hf:me/tags")
     assert xmtc("push", model, "hf:me/tags").code == 0
-    assert "the hub did not give it" in fails("pull", f"hf:me/tags@{'0' * 40}", "--out", tmp_path / "copy")
+    assert "the hub did not provide it" in fails("pull", f"hf:me/tags@{'0' * 40}", "--out", tmp_path / "copy")
     monkeypatch.setenv("HF_TOKEN", "hf_wrong")
-    assert "the hub did not take it" in xmtc("push", model, "hf:me/tags").err.splitlines()[-1]
+    assert "the hub did not accept it" in xmtc("push", model, "hf:me/tags").err.splitlines()[-1]
     monkeypatch.delenv("HF_TOKEN")
     assert "no token of the hub; log in with `hf auth login`" in fails("push", model, "hf:me/tags")
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
-    assert "hf:me/tags: the hub did not give it (" in fails("pull", "hf:me/tags", "--out", tmp_path / "copy")
+    assert "hf:me/tags: the hub did not provide it (" in fails("pull", "hf:me/tags", "--out", tmp_path / "copy")

@@ -137,7 +137,7 @@ def test_texts_labels_and_ids_are_shown_as_text(tmp_path: Path) -> None:
     assert xmtc("train", tmp_path, "--out", tmp_path / "<u>m").code == 0
     result = xmtc("evaluate", tmp_path / "<u>m", tmp_path, "--report", tmp_path / "r.html")
     assert result.code == 0
-    assert result.err.startswith("warning: the model was trained on these very documents")
+    assert result.err.startswith("warning: the model was trained on these documents")
     assert len(result.err.splitlines()) == 1
     found = read(tmp_path / "r.html")
     assert not {"script", "img", "u"} & set(found.tags)

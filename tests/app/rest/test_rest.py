@@ -143,7 +143,7 @@ MISTAKES: list[tuple[dict[str, Any], int, str]] = [
     ({"texts": ["a"], "threshold": 2}, 422, "threshold: "),
     ({"texts": ["a"], "include": ["suger"]}, 404, "include: unknown label 'suger'. Did you mean 'sugar'?"),
     ({"texts": ["a"], "exclude": ["\x00'\"<b>"]}, 404, "exclude: unknown label"),
-    ({"texts": ["a"], "include": ["t1"], "exclude": ["t1"]}, 422, "no label is left to give"),
+    ({"texts": ["a"], "include": ["t1"], "exclude": ["t1"]}, 422, "no label is left to suggest"),
     ({"texts": ["a"], "explain": ["nothing"]}, 404, "explain: unknown label 'nothing'"),
     ({"texts": ["a"] * 60, "explain": ["t1", "t2"]}, 422, "explain: 60 texts × 2 labels are too many"),
     ({"texts": ["a"], "kk": 3}, 422, "kk: there is no such field"),
@@ -158,7 +158,7 @@ def test_a_mistake_is_told_in_a_sentence(server: Served, body: dict[str, Any], s
 def test_unknown_models_and_addresses(server: Served) -> None:
     assert refused(server, 404, "frist", texts=["a"]) == "model 'frist' not found. Did you mean 'first'?"
     assert problem_of(server.client.get("/v1/models/nope/labels"), 404).startswith("model 'nope' not found.")
-    assert problem_of(server.client.get("/v1/modells"), 404).startswith("there is nothing at this address")
+    assert problem_of(server.client.get("/v1/modells"), 404).startswith("no such address")
     assert "use POST" in problem_of(server.client.get("/v1/models/first/suggest"), 405)
     assert problem_of(server.client.get("/static/../app/serve.py"), 404)
     assert problem_of(server.client.get("/static/%2e%2e/serve.py"), 404)

@@ -216,7 +216,7 @@ def test_mistakes(model: xmtc.Model, dev: xmtc.Corpus, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="unknown calibration"):
         api.calibrate(model, dev, "beta")  # type: ignore[arg-type]
     xmtc.train(dev, "linear", ONE_TREE, out=tmp_path / "other")
-    with pytest.raises(ModelError, match="holds another model"):
+    with pytest.raises(ModelError, match="contains another model"):
         api.calibrate(model, dev, out=tmp_path / "other")
     shutil.rmtree(tmp_path / "other")
     api.calibrate(model, dev, out=tmp_path / "other")  # a new folder gets the whole model

@@ -32,11 +32,11 @@ def test_targets_by_hand(small: Thresholds) -> None:
 
 def test_the_best_that_can_be_reached_is_told_and_can_be_asked_for(small: Thresholds) -> None:
     with pytest.raises(
-        ConfigError, match=r"recall=0.9 cannot be reached with 3 labels a document: .* is 0.8; ask"
+        ConfigError, match=r"recall=0.9 cannot be reached with 3 labels per document: .* is 0.8; ask"
     ) as e:
         small.find("recall=0.9", 3)
     assert "-k" not in str(e.value)
-    with pytest.raises(ConfigError, match=r"with 1 label a document: .* is 0.4; ask for less or more labels"):
+    with pytest.raises(ConfigError, match=r"with 1 label per document: .* is 0.4; ask for less or for more labels"):
         small.find("recall=0.9", 1)
     assert small.find("recall=0.8", 3).recall == 0.8
     rng = np.random.default_rng(0)

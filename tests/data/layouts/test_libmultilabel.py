@@ -49,7 +49,7 @@ def test_repository_files_of_the_same_name_are_told_apart(tmp_path: Path, conten
         ("a\tb\tc\na\tb\tc\td\n", 2, "4 fields, expected the 3 of the first"),
         ("a\tb\tc\td\n", 1, "4 fields, expected 3: id, labels and text"),
         ("a\tb\tc\nplain\n", 2, "1 fields, expected the 3 of the first; check for stray or missing tabs"),
-        ("3,7\ttext\n", 1, "labels are separated by white space, got '3,7'; for X-BERT's, add label_vocab.txt"),
+        ("3,7\ttext\n", 1, "expected labels separated by white space, got '3,7'; if X-BERT's, add label_vocab.txt"),
     ],
 )
 def test_wrong_lines_are_refused(tmp_path: Path, refusal, content: str, line: int, reason: str) -> None:

@@ -186,7 +186,7 @@ def test_a_matrix_of_another_format_is_read(tmp_path: Path) -> None:
             ", line 3: no labels for this line in Y.trn.npz (which has 2 rows)",
         ),
         ("label_map.txt", "a\nb\n", "has 3 columns, but label_map.txt names 2 labels"),
-        ("label_map.txt", "", "is empty; it must hold one label a line"),
+        ("label_map.txt", "", "is empty; it must contain one label per line"),
         ("X.trn.npz", sp.csr_matrix(np.ones((3, 1))), "has 3 rows, but Y.trn.npz has 2 documents"),
         ("X.trn.npz", sp.csr_matrix([[1.0], [np.nan]]), ", row 2: a feature is NaN"),
         ("Y.trn.npz", sp.csr_matrix([[1.0, 0, 0], [-1.0, 0, 0]]), ", row 2: a label has the relevance -1.0"),

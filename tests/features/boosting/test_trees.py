@@ -78,11 +78,11 @@ def test_one_thread_and_two_give_the_same_text(text: str, monkeypatch: pytest.Mo
 )
 def test_another_text_is_refused(text: str, old: str, new: str) -> None:
     assert old in text
-    with pytest.raises(ModelError, match=r"not what LightGBM wrote .*; teach it again"):
+    with pytest.raises(ModelError, match=r"not LightGBM's .*; train it again"):
         Trees.parse(text.replace(old, new, 1), NAMES)
 
 
 def test_a_text_cut_anywhere_is_refused(text: str) -> None:
     for length in np.linspace(0, len(text) - 15, 40).astype(int).tolist():
-        with pytest.raises(ModelError, match="not what LightGBM wrote"):
+        with pytest.raises(ModelError, match="not LightGBM's"):
             Trees.parse(text[:length], NAMES)

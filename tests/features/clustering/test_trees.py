@@ -186,7 +186,7 @@ def test_wrong_requests_are_told():
         balanced_kmeans(vectors, 0, 0)
     with pytest.raises(ConfigError, match="at least 1; got 0"):
         split_to_size(vectors, 0, 0)
-    with pytest.raises(DataError, match="one vector a label"):
+    with pytest.raises(DataError, match="one vector per label"):
         label_tree(sp.csr_matrix((0, 5), dtype=np.float32), ClusterConfig(), 0)
     with pytest.raises(DataError, match="NaN or infinity"):
         label_tree(np.full((3, 2), np.nan), ClusterConfig(), 0)

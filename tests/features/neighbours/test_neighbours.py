@@ -362,7 +362,7 @@ def test_without_usearch_the_search_is_exact_and_says_so(monkeypatch: pytest.Mon
     NeighbourStore.build(KINDS["sparse"](pool), "auto", heard)
     assert len(heard.facts) == 2
     NeighbourStore.build(KINDS["sparse"](pool), "always", heard)
-    assert "always sought exactly" in heard.facts[2]
+    assert "always searched exactly" in heard.facts[2]
 
 
 def test_auto_is_exact_for_few_documents() -> None:

@@ -243,7 +243,7 @@ def test_words_of_one_text_count_where_no_word_is_shared(fit):
     heard = Heard()
     tfidf, X = fit(texts, TfidfConfig(min_df=3), heard)
     assert heard.stages == ["vectorising"]
-    assert heard.facts == ["no word occurs in 3 documents: words of a single document count too"]
+    assert heard.facts == ["no word occurs in 3 documents, so words of a single document count, too"]
     expected, rows = fit_tfidf(texts, TfidfConfig(min_df=1))
     assert tfidf.vocabulary == expected.vocabulary
     assert tfidf.idf.tobytes() == expected.idf.tobytes()

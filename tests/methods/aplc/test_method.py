@@ -191,14 +191,17 @@ def test_bands(cluster, n_labels, sizes):
         ({"proportions": (0.5, 0.4)}, r"cluster\.proportions must be positive and add up to 1; got 0\.5, 0\.4"),
         ({"proportions": (1.5, -0.5)}, r"must be positive and add up to 1"),
         ({"proportions": ()}, r"must be positive and add up to 1"),
-        ({"proportions": (0.96, 0.04)}, r"0\.96, 0\.04 leave tail 1 none of the 7 labels: take fewer or larger ones"),
+        ({"proportions": (0.96, 0.04)}, r"0\.96, 0\.04 leave tail 1 none of the 7 labels: use fewer or larger shares"),
         ({"proportions": (0.04, 0.96)}, r"leave the head none of the 7 labels"),
         ({"proportions": (0.5, 0.02, 0.48)}, r"leave tail 1 none"),
-        ({"bands": 8}, r"cluster\.bands = 8, but there are only 7 labels: take fewer bands"),
+        ({"bands": 8}, r"cluster\.bands = 8, but there are only 7 labels: use fewer bands"),
         ({"cutoffs": (3, 3)}, r"cluster\.cutoffs must rise, from 1 on; got 3, 3"),
         ({"cutoffs": (0, 3)}, r"must rise, from 1 on; got 0, 3"),
         ({"cutoffs": (3, 7)}, r"must be below the number of labels, 7, to leave each tail one; got 3, 7"),
-        ({"cutoffs": (3,), "bands": 2}, r"cluster\.cutoffs and cluster\.bands both cut the labels: set one .* to null"),
+        (
+            {"cutoffs": (3,), "bands": 2},
+            r"cluster\.cutoffs and cluster\.bands both split the labels: set one .* to null",
+        ),
     ],
 )
 def test_bands_that_cannot_be_cut(cluster, told):
@@ -272,7 +275,7 @@ def test_refusals(encoders):
     corpus = small_corpus()
     with pytest.raises(ConfigError, match=r"cluster\.bands = 99, but there are only 20 labels"):
         xmtc.train(corpus, "aplc", settings(encoders, cluster={"bands": 99}))
-    with pytest.raises(ConfigError, match=r"tail 5 would be 1 wide, for head\.width is 32 and head\.q is 2: lower"):
+    with pytest.raises(ConfigError, match=r"tail 5 would be 1 wide, because head\.width is 32 and head\.q is 2: lower"):
         xmtc.train(corpus, "aplc", settings(encoders, cluster={"bands": 6}))
     features = replace(corpus, texts=None, X=sp.csr_matrix(np.eye(24, dtype=np.float32)))
     with pytest.raises(DataError, match="aplc reads texts, and this corpus has only features"):

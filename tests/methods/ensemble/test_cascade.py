@@ -58,7 +58,7 @@ def test_the_gate_expects_what_features_and_their_squares_say():
     again = Gate.from_json(gate.to_json())
     np.testing.assert_array_equal(again.expect(new), gate.expect(new))
     broken = json.loads(gate.to_json())
-    with pytest.raises(ModelError, match="the gate of the cascade does not fit"):
+    with pytest.raises(ModelError, match="the gate of the cascade is not valid"):
         Gate.from_json(json.dumps({**broken, "center": broken["center"][1:]}))
 
 
@@ -143,7 +143,7 @@ class Slow:
 
 
 def test_mistakes(members, dev):
-    with pytest.raises(ConfigError, match="share and budget both say"):
+    with pytest.raises(ConfigError, match="share and budget both set"):
         xmtc.ensemble(members, "cascade", dev=dev, share=0.2, budget=1)
     with pytest.raises(ConfigError, match=r"share and budget are for rule 'cascade'; leave them out of rule 'mean'"):
         xmtc.ensemble(members, share=0.2)

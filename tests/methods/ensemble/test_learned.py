@@ -94,7 +94,7 @@ def test_the_training_corpus_teaches_by_folds(members: list[xmtc.Model]) -> None
     model = xmtc.ensemble([members[0], other], "learned", dev=TRAIN, progress=Listener())
     assert [fact[:11] for fact in said if "fold" in fact] == ["fold 1 of 3", "fold 2 of 3", "fold 3 of 3"]
     assert score(model) > score(members[0]) - 2
-    with pytest.raises(DataError, match="learnt from these documents"):
+    with pytest.raises(DataError, match="trained and calibrated on these documents"):
         xmtc.calibrate(model, TRAIN)
     with pytest.raises(DataError, match="method 'ensemble' was trained on all of these documents"):
         xmtc.ensemble([model, other], "learned", dev=TRAIN)
@@ -187,7 +187,7 @@ def test_mistakes(members: list[xmtc.Model], learned: xmtc.Model, monkeypatch: p
         xmtc.ensemble(members, "learned", dev=DEV.take(range(5)))
     with pytest.raises(DataError, match="no member lists a true label"):
         xmtc.ensemble(members, "learned", dev=xmtc.Corpus.from_lists(["a"] * 12, [["new"]] * 12))
-    with pytest.raises(DataError, match="learnt from these documents"):
+    with pytest.raises(DataError, match="trained and calibrated on these documents"):
         xmtc.calibrate(learned, DEV)
     monkeypatch.setattr("xmtc.features.boosting.booster.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"pip install 'xmtc\[stack\]'"):

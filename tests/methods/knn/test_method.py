@@ -165,7 +165,7 @@ def test_retired_labels_are_never_ranked_again():
     assert "r" not in again.labels.ids[: again.labels.n_labels]
     with pytest.raises(ConfigError, match="there is nothing to update"):
         xmtc.update(model)
-    with pytest.raises(DataError, match="the base is not what the model was trained on"):
+    with pytest.raises(DataError, match="the base differs from the training data"):
         xmtc.update(model, data, base=data.take([0]))
 
 

@@ -394,7 +394,7 @@ def test_says_what_it_takes_and_refuses_what_cannot_fit(encoders, monkeypatch):
     xmtc.train(small_corpus(), "lightxml", settings(encoders), progress=told)
     assert any("million parameters; training takes about" in fact for fact in told.facts)
     monkeypatch.setattr("xmtc.neural.plan.available_memory", lambda: 10_000)
-    with pytest.raises(ConfigError, match=r"training would take about .* are free: "):
+    with pytest.raises(ConfigError, match=r"training needs about .* are free: "):
         xmtc.train(small_corpus(), "lightxml", settings(encoders))
 
 
@@ -435,9 +435,11 @@ def test_a_folder_with_older_settings_loads(encoders, tmp_path):
 
 def test_refusals(encoders):
     corpus = small_corpus()
-    with pytest.raises(ConfigError, match=r"encoder\.pool = cls3: cls3 reads 3 layers, of 2"):
+    with pytest.raises(ConfigError, match=r"encoder\.pool = cls3: cls3 reads 3 layers, but the encoder has 2"):
         xmtc.train(corpus, "lightxml", settings(encoders, encoder={"pool": "cls3"}))
-    with pytest.raises(ConfigError, match=r"head.label_init = documents needs a bottleneck .* head.sigmoid = false"):
+    with pytest.raises(
+        ConfigError, match=r"head.label_init = documents needs a linear bottleneck .* head.sigmoid = false"
+    ):
         xmtc.train(corpus, "lightxml", settings(encoders, head={"label_init": "documents", "sigmoid": True}))
     features = replace(corpus, texts=None, X=sp.csr_matrix(np.eye(24, dtype=np.float32)))
     with pytest.raises(DataError, match="lightxml reads texts, and this corpus has only features"):

@@ -102,7 +102,7 @@ def test_few_documents_are_ranked_by_a_rule() -> None:
     listener = Listener()
     few = xmtc.train(TRAIN.take(np.arange(20)), "match", progress=listener)
     (said,) = [fact for fact in listener.facts if "rule" in fact]
-    assert said == "a fixed rule ranks, for 20 labelled documents are too few to learn from"
+    assert said == "a fixed rule ranks: 20 labelled documents are too few to learn from"
     assert isinstance(few, MatchModel)
     assert few.trees is None
     assert xmtc.evaluate(few, TEST)["R@5/unseen"] > 90

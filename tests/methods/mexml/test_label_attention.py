@@ -299,7 +299,9 @@ def test_names_of_experts() -> None:
 
 @pytest.mark.parametrize("name", ["B-1", "A", "A-", "A-one", "a-1", "D-12+", "A1", "D--1", "A-1 ", ""])
 def test_other_names_are_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match=r"^experts: .* is none; write A- \(attention to words\) or D- \(document\)"):
+    with pytest.raises(
+        ConfigError, match=r"^experts: .* is not an expert; write A- \(attention to words\) or D- \(document\)"
+    ):
         check_expert(name)
 
 

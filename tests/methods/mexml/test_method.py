@@ -463,19 +463,19 @@ def test_refusals(encoders):
         ({"experts": []}, "experts is empty; name one or more, such as A-first and D-last"),
         (
             {"experts": ["C-1"]},
-            r"experts: 'C-1' is none; write A- \(attention to words\) or D- \(document\) and a layer",
+            r"experts: 'C-1' is not an expert; write A- \(attention to words\) or D- \(document\) and a layer",
         ),
         ({"experts": ["A-1+2"]}, r"experts: 'A-1\+2': attention reads one layer"),
         ({"experts": ["A-3"]}, f"experts: 'A-3' reads layer 3, but the encoder has {LAYERS}; its last is A-last"),
         (
             {"experts": ["D-1"], "loss": {"diversity": 0.01}},
-            r"loss\.diversity = 0\.01, but one expert has none to differ from: set 0",
+            r"loss\.diversity = 0\.01, but there is only one expert: set it to 0",
         ),
         (
             {"encoder": {"pool": "mean2"}},
             r"encoder\.pool = mean2, but document experts read one layer each, which `experts` names: set cls, mean or",
         ),
-        ({"loss": {"diversity_from": 2}}, r"loss\.diversity_from = 2, but the last of 2 epochs is 1"),
+        ({"loss": {"diversity_from": 2}}, r"loss\.diversity_from = 2, but the last of 2 epochs is number 1"),
     ):
         with pytest.raises(ConfigError, match=message) as caught:
             xmtc.train(corpus, "mexml", settings(encoders, **over))

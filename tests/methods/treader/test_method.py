@@ -402,10 +402,10 @@ def test_no_hierarchy_is_told_and_works(settings):
     heard = Heard()
     quick = merge(settings, {"train": {"epochs": 1}})
     xmtc.train(documents(tree=False), "treader", quick, progress=heard)
-    assert "the labels have no hierarchy: scopes hold neighbours' labels alone" in heard.facts
+    assert "the labels have no hierarchy: scopes contain only the neighbours' labels" in heard.facts
     heard = Heard()
     model = xmtc.train(documents(tree=False), "treader", merge(quick, {"scope": {"literal": True}}), progress=heard)
-    assert "the labels have no hierarchy: every scope stays empty (scope.literal)" in heard.facts
+    assert "the labels have no hierarchy: every scope is empty (scope.literal)" in heard.facts
     assert np.isfinite(model.rank(["fish0"], 3).scores).all()
     assert model.explain("fish0", "fish").scope == ()
     heard = Heard()

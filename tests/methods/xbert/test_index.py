@@ -43,7 +43,7 @@ def test_number_of_clusters():
     assert count_clusters(1, IndexConfig()) == 1
     said = Said()
     assert count_clusters(24, IndexConfig(count=64), said) == 24
-    assert said.facts == ["cluster.count = 64, and there are 24 labels: each is a cluster of its own"]
+    assert said.facts == ["cluster.count = 64, but there are only 24 labels: each is a cluster of its own"]
 
 
 def test_clusters_are_balanced_and_follow_the_seed():
@@ -80,7 +80,7 @@ def test_coarse_clusters_of_other_numbers_join_near_centres(sparse):
 
 def test_a_file_of_vectors_and_its_path_go_together():
     for given in ({"vectors": ["file"]}, {"vectors": ["text"], "file": "L.elmo.npz"}):
-        with pytest.raises(ConfigError, match=r"cluster\.file, the file's path, go together"):
+        with pytest.raises(ConfigError, match=r"cluster\.file, the file's path, belong together"):
             build(IndexConfig, given)
 
 
@@ -135,8 +135,8 @@ def test_a_label_without_text_takes_the_mean_of_those_it_occurs_with():
     alone = expected.copy()
     alone[found.position["x1"]] = 0
     np.testing.assert_allclose(vectors, alone, rtol=1e-6)
-    told = "2 of 6 labels have no text: each takes the mean of those it occurs with"
-    assert said.facts == [f"{told}; labels that occur with none, and go to any cluster: 1"]
+    told = "2 of 6 labels have no text: each gets the mean vector of the labels that it occurs with"
+    assert said.facts == [f"{told}; 1 labels occur with no such label and go to any cluster"]
     said = Said()
     beside = text_vectors(found, found.encode([["7", "8"], ["8", "10", "7"], ["x1", "8"]]), embed, said)
     expected[found.position["x1"]] = expected[found.position["8"]]  # by way of 8, which has no text either

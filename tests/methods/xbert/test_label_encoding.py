@@ -69,7 +69,7 @@ def test_rows_of_a_file_are_joined_by_label(tmp_path, kind, unit_rows):
 @pytest.mark.parametrize(
     ("names", "rows", "told"),
     [
-        (None, np.ones((3, 2)), r"no row for 2 of 2 labels, such as 'boats'; it names labels such as '0'"),
+        (None, np.ones((3, 2)), r"no row for 2 of 2 labels, such as 'boats'; its labels look like '0'"),
         ("sugar\n", np.ones((3, 2)), r"has 3 rows, but label_map\.txt names 1 labels"),
         ("sugar\nboats\n", np.array([[1, np.nan], [1, 1]]), "a label vector holds NaN or infinity"),
         ("sugar\nboats\n", np.ones(2), r"of shape \(2,\); write a row of numbers for each label"),

@@ -72,8 +72,8 @@ def demo(
         splits = Splits(*api.read_corpus(folders["data"], "train", group="group").split(_DEV_SHARE))
         test = api.read_corpus(folders["data"], "test")
     print(
-        f"{len(splits.train):,} documents to train on, {len(splits.dev):,} of other modules to choose and calibrate "
-        f"with, {len(test):,} of yet other modules to test on"
+        f"{len(splits.train):,} training documents; {len(splits.dev):,} dev documents of other modules, to choose and "
+        f"calibrate; {len(test):,} test documents of yet other modules"
     )
 
     _say(console, steps, "A tree of sparse linear classifiers: seconds")
@@ -121,7 +121,7 @@ def _build_data(folder: str) -> None:
         print(f"{folder}: reused")
         return
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise DataError(f"{folder} exists and is not the data of a demo; choose another folder with --out")
+        raise DataError(f"{folder} exists but was not written by xmtc demo; choose another folder with --out")
     building = target.with_name(f"{target.name}.partial")
     shutil.rmtree(building, ignore_errors=True)  # left by an interrupted run
     with show_progress() as progress:

@@ -90,7 +90,7 @@ TruthOption = Annotated[
     Truth,
     method_option(
         "--truth",
-        help="all counts every true label; known ignores labels that were not in the training data, in lists too.",
+        help="all counts every true label; known ignores labels not in the training data, also in rankings.",
     ),
 ]
 PropensityOption = Annotated[

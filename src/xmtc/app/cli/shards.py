@@ -93,7 +93,7 @@ def tag_shards(request: Request, shards: Sequence[Shard], output: str, engine: E
         f"{done / max(seconds, 1e-9):,.0f} documents/s"
     )
     if wrong:
-        more = f" ({len(wrong) - 1:,} more files are wrong; the others are tagged)" if len(wrong) > 1 else ""
+        more = f" ({len(wrong) - 1:,} more files failed; the others are tagged)" if len(wrong) > 1 else ""
         raise DataError(f"{min(wrong)}{more}")
 
 
@@ -142,13 +142,13 @@ def _begin(folder: Path, request: Request, shards: Sequence[Shard]) -> None:
         if mark.is_file():
             if mark.read_text(encoding="utf-8") != text:
                 raise ConfigError(
-                    f"{folder} holds predictions of another model or of other options; choose another folder"
+                    f"{folder} contains predictions of another model or with other options; choose another folder"
                 )
             _remove_partial(folder)  # of a killed run
             return
         taken = next((shard.output for shard in shards if Path(shard.output).exists()), None)
         if taken is not None:
-            raise ConfigError(f"{taken} exists and is not of an earlier run of this command; choose another folder")
+            raise ConfigError(f"{taken} exists but is not from an earlier run of this command; choose another folder")
         folder.mkdir(parents=True, exist_ok=True)
         partial = folder / f"{_RUN}.writing-{os.getpid()}"
         partial.write_text(text, encoding="utf-8", newline="\n")

@@ -101,8 +101,8 @@ def print_latency(model: Model) -> None:
         cells = (f"{option['milliseconds']:.2f}", *(f"{option['scores'][key]:.2f}" for key in keys))
         table.add_row(Text(f"{option['name']}{' *' if chosen else ''}"), *cells, style="bold" if chosen else None)
     out().print(table)
-    why = "* chosen: the best that is fast enough" if kept else "* chosen: none is fast enough, the fastest"
-    out().print(Text(f"{why}; one thread of the machine that trained it, median or a cascade's mean", style="dim"))
+    why = "* chosen: the best that is fast enough" if kept else "* chosen: the fastest, because none is fast enough"
+    out().print(Text(f"{why}; on one thread of the training machine; median, or mean of a cascade", style="dim"))
 
 
 def print_written(file: str | None, what: str = "report") -> None:

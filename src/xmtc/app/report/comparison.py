@@ -191,9 +191,9 @@ def _bins(comparison: Comparison, names: Mapping[str, str]) -> Html:
 def _examples(judged: Mapping[str, Judged]) -> Html:
     drawn = draw_differences(judged)
     told = (
-        "Drawn at random from those whose first label some models have right and others wrong. Labels with ✓ are right."
+        "Drawn at random from documents whose first label is right in some models only. Labels with ✓ are right."
         if drawn
-        else "There is none: all models have the same first labels right."
+        else "There are none: all models have the same first labels right."
     )
     shown = tag("div", map(show_difference, drawn), class_="examples")
     return section("examples", "Documents on which the models differ", tag("p", told, class_="muted"), shown)

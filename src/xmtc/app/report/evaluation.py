@@ -178,7 +178,7 @@ def _examples(judged: Judged) -> Html:
     for title, right in (("First label right", True), ("First label wrong", False)):
         drawn = draw_examples("model", judged, right)
         shown = tag("div", map(show_example, drawn), class_="examples")
-        parts += [tag("h3", title), shown if drawn else tag("p", "There is none.", class_="muted")]
+        parts += [tag("h3", title), shown if drawn else tag("p", "There are none.", class_="muted")]
     return section("examples", "Documents drawn at random", legend(), parts)
 
 
@@ -186,7 +186,7 @@ def _matching(members: Sequence[Mapping[str, Any]]) -> Html | None:
     if not members:
         return None
     told = (
-        "Labels are ranked in the clusters that a matcher retrieves for a document; labels of other clusters are lost. "
+        "Only the labels of clusters that the matcher retrieves for a document are ranked; other labels are lost. "
         "A cluster is right if it contains one of the document's labels."
     )
     rows: list[list[Content]] = [

@@ -181,7 +181,7 @@ def plot_differences(
         axes.set_ylim(len(keys) - 0.4, -0.6)
         axes.tick_params(axis="y", length=0)
         axes.grid(False, axis="y")
-        axes.set_xlabel("percent points; left: worse, right: better")
+        axes.set_xlabel("percentage points; left: worse, right: better")
         _legend(figure, len(models))
         told = [
             f"{name}: {', '.join(f'{key} {value:+.2f}' for key, (value, _, _) in zip(keys, found, strict=True))}"

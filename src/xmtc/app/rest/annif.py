@@ -23,11 +23,11 @@ from xmtc.app.rest.wire import client_gone, documented
 from xmtc.core.labels import LabelSet
 
 _UNKNOWN = "und"
-_LANGUAGE_HELP = "Language of label names, such as de; where a label has no name in it, its usual name is given."
+_LANGUAGE_HELP = "Language of label names, such as de. A label without a name in it gets its usual name."
 Shape = Callable[[list[list[dict[str, Any]]]], Any]  # results of each text → the response
 
-Limit = Annotated[int, Field(ge=0, description=f"Results, at most; more than {MAX_K} are never given.")]
-Threshold = Annotated[Probability, Field(description="Leave out results of a lower score.")]
+Limit = Annotated[int, Field(ge=0, description=f"Maximum number of results; at most {MAX_K} are returned.")]
+Threshold = Annotated[Probability, Field(description="Minimum score of a result.")]
 
 
 class Wanted(NamedTuple):

@@ -25,8 +25,8 @@ from xmtc.app.rest.wire import client_gone, documented
 
 _GONE = 499  # as in nginx: the client has left, so nobody reads this response
 _DESCRIPTION = (
-    "Tags texts with the most relevant few of very many labels. Positions in texts are counted in Unicode code points. "
-    "Everything that goes wrong is an application/problem+json with one sentence in `detail`."
+    "Tags texts with the few most relevant of very many labels. Positions in texts are counted in Unicode code points. "
+    "Every error is an application/problem+json with one sentence in `detail`."
 )
 
 

@@ -24,10 +24,10 @@ from xmtc.app.rest.wire import protect
 _LINGER = 1.0  # seconds to accept data from a rejected client: closing at once could lose the response
 _DETAILS = {
     400: "the request is not HTTP/1.1",
-    408: "the head of the request did not come in time; send it faster",
-    431: "the head of the request is too large; send fewer or shorter headers",
-    501: "this transfer encoding is not known; send the body chunked, or with a Content-Length",
-    503: "the server has as many connections as it can; try again in 1 s",
+    408: "the request headers did not arrive in time; send them faster",
+    431: "the request headers are too large; send fewer or shorter ones",
+    501: "this transfer encoding is not supported; send the body chunked, or with a Content-Length",
+    503: "the server has no free connection; try again in 1 s",
 }
 
 

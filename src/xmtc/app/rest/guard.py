@@ -65,7 +65,9 @@ def _check_host(host: bytes, known: Collection[str]) -> None:
     """Reject names that are not ours. An IP address cannot be rebound, and browsers always send this header."""
     name = _host_name(host.decode("latin-1"))
     if host and not (name in known or _is_address(name) or name == "localhost" or name.endswith(".localhost")):
-        raise ProblemError(421, f"this server does not go by the name {name[:200]!r}; start it with --allow-host NAME")
+        raise ProblemError(
+            421, f"this server does not accept the host name {name[:200]!r}; start it with --allow-host NAME"
+        )
 
 
 def _check_origin(origin: bytes, host: bytes, known: Collection[str]) -> None:
@@ -74,7 +76,10 @@ def _check_origin(origin: bytes, host: bytes, known: Collection[str]) -> None:
         return
     found = re.fullmatch(r"https?://([^/:@\[\]]+)(:\d+)?", origin.decode("latin-1").lower())
     if found is None or found[1].rstrip(".") not in known:
-        raise ProblemError(403, "pages of other sites may not use this server; start it with --allow-host NAME")
+        raise ProblemError(
+            403,
+            "pages of other sites may not use this server; to allow a site, start the server with --allow-host NAME",
+        )
 
 
 def _check_rate(scope: Scope, rate: RateLimit) -> None:

@@ -39,7 +39,7 @@ class Metrics:
             "xmtc_requests_in_progress", "Requests being answered.", registry=registry, multiprocess_mode="livesum"
         )
         self.seconds = Histogram(
-            "xmtc_request_seconds", "From head to answer.", ["route"], buckets=_SECONDS, registry=registry
+            "xmtc_request_seconds", "Time from request to answer.", ["route"], buckets=_SECONDS, registry=registry
         )
         self.texts = Counter("xmtc_texts", "Texts ranked.", ["model"], registry=registry)
         self.batch = Histogram(

@@ -86,12 +86,12 @@ class Middleware:
                 part = await asyncio.wait_for(body.part(), deadline - time.monotonic())
             except TimeoutError:
                 body.more = False  # the rest is not needed
-                raise ProblemError(408, f"the body did not come within {self._timeout:g} s; send it faster") from None
+                raise ProblemError(408, f"the body did not arrive within {self._timeout:g} s; send it faster") from None
             size = body.size + len(part)
             if size > MAX_BODY:
                 raise _too_large()
             if self._held + len(part) > self._room * (1 if size <= _SMALL else 1 - _FOR_SMALL):
-                raise overloaded("the server holds as many requests as it can", 1)
+                raise overloaded("the server holds too many requests", 1)
             body.keep(part)
             self._held += len(part)
 

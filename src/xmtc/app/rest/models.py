@@ -37,7 +37,9 @@ class LoadedModel:
         self.stamp = _stamp(folder)  # before loading, so that a change during loading is noticed next time
         self.model: Model = api.load(folder)
         if api.n_features(self.model) is not None:
-            raise ModelError(f"{folder} holds a model of features; only a model of texts can be served")
+            raise ModelError(
+                f"{folder} contains a model trained on features; only models trained on texts can be served"
+            )
         self.labels = self.model.labels
         self.n_ranked = count_ranked(self.model)  # concepts that the model can rank
         self.search = LabelSearch(self.labels)
@@ -131,7 +133,7 @@ class Models:
         except Exception as error:
             self._metrics.reloads.labels(name, "failed").inc()
             what = str(error) if isinstance(error, XmtcError) else f"{type(error).__name__}: {error}"
-            _log.error("error: model %r is not replaced, the old one stays: %s", name, " ".join(what.split()))
+            _log.error("error: cannot replace model %r, so the old one stays in use: %s", name, " ".join(what.split()))
             return
         self._put(new)
         old.batcher.close()

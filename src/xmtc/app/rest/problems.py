@@ -101,7 +101,7 @@ def _refusal(request: Request) -> int:
 
 def _http_sentence(request: Request, error: HTTPException) -> str:
     if error.status_code == 404:
-        return "there is nothing at this address; /openapi.json lists what there is"
+        return "no such address; /openapi.json lists all addresses"
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "another method")
         return f"{request.method[:20]} is not allowed here; use {allowed}"
@@ -128,9 +128,9 @@ def _sentence(mistake: Any) -> str:
             return f"the body is missing; send JSON such as {_EXAMPLE}"
         return f"this is missing; send {_EXAMPLE}" if mistake["loc"][-1] == "texts" else "this is missing"
     if kind in ("model_attributes_type", "model_type", "dict_type") and isinstance(mistake["input"], str | bytes):
-        return f"the body is not read as JSON; send the header Content-Type: application/json and {_EXAMPLE}"
+        return f"the body is not declared as JSON; send the header Content-Type: application/json and {_EXAMPLE}"
     if kind == "extra_forbidden":
-        return "there is no such field; /openapi.json lists the fields"
+        return "no such field; /openapi.json lists the fields"
     if kind == "string_too_short":
         return "this is empty; give a text"
     message = str(mistake["msg"]).removeprefix("Value error, ")

@@ -46,26 +46,28 @@ class SuggestRequest(BaseModel):
         },
     )
 
-    texts: Annotated[list[Text], Field(min_length=1, max_length=MAX_TEXTS, description="The texts, none empty.")]
-    k: Annotated[int, Field(ge=1, le=MAX_K, description="Labels a text, at most."), _STRICT] = 10
+    texts: Annotated[
+        list[Text], Field(min_length=1, max_length=MAX_TEXTS, description="Texts to tag; none may be empty.")
+    ]
+    k: Annotated[int, Field(ge=1, le=MAX_K, description="Maximum labels per text."), _STRICT] = 10
     threshold: Annotated[
         Probability | None,
-        Field(description="Leave out labels of a lower probability; the model must be calibrated."),
+        Field(description="Minimum probability of a label; the model must be calibrated."),
         _STRICT,
     ] = None
-    min_score: Annotated[Number | None, Field(description="Leave out labels of a lower score."), _STRICT] = None
+    min_score: Annotated[Number | None, Field(description="Minimum score of a label."), _STRICT] = None
     include: Annotated[
-        LabelIds | None, Field(description="Give these labels (ids or names) and those below them only; [] is all.")
+        LabelIds | None,
+        Field(description="Suggest only these labels (ids or names) and their descendants; [] means all."),
     ] = None
     exclude: Annotated[
-        LabelIds | None, Field(description="Never give these labels (ids or names) or those below them.")
+        LabelIds | None, Field(description="Never suggest these labels (ids or names) or their descendants.")
     ] = None
     explain: Annotated[
         StrictBool | LabelIds,
         Field(
-            description="true: say of every returned label why it was given, of which there are then at most "
-            f"{MAX_EXPLAINED} in an answer: k is limited so. Or the labels (ids or names) to explain, where they are "
-            "returned."
+            description="true: explain every returned label; k is then limited so that a response has at most "
+            f"{MAX_EXPLAINED} labels. Or a list of labels (ids or names): explain those of them that are returned."
         ),
     ] = False
 
@@ -90,13 +92,13 @@ class Explained(BaseModel):
 
     spans: Annotated[
         list[tuple[int, int, float]],
-        Field(description="[start, end, weight] of words, in Unicode code points of the text; they never overlap."),
+        Field(description="[start, end, weight] of words, in Unicode code points; words never overlap."),
     ]
     path: Annotated[list[tuple[str, float]], Field(description="[name, score] of clusters from the root to the label.")]
     neighbours: list[Neighbour]
     scope: Annotated[
         list[tuple[str, float]] | None,
-        Field(description="[name, weight] of the labels that the text was read with; absent where there are none."),
+        Field(description="[name, weight] of the labels that the text was read with; absent if there are none."),
     ] = None
 
 
@@ -160,10 +162,10 @@ class ModelFacts(BaseModel):
 
     name: str
     method: str
-    n_labels: Annotated[int, Field(ge=0, description="Labels and concepts that it can suggest.")]
+    n_labels: Annotated[int, Field(ge=0, description="Labels and concepts that the model can suggest.")]
     n_documents: Annotated[int, Field(ge=0, description="Training documents.")]
     calibrated: Annotated[bool, Field(description="Whether its labels come with a probability.")]
-    explains: Annotated[bool, Field(description="Whether it can say why a label was given.")]
+    explains: Annotated[bool, Field(description="Whether the model can explain a label.")]
     hierarchy: Annotated[bool, Field(description="Whether any label has a parent.")]
 
 

@@ -43,7 +43,9 @@ def open_socket(host: str, port: int) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError):
-        raise ConfigError(f"--host {host!r} is not an address of this machine; 127.0.0.1 is always one") from None
+        raise ConfigError(
+            f"--host {host!r} is not an address of this machine; use one that is, such as 127.0.0.1"
+        ) from None
     listener = socket.socket(family, kind, protocol)
     try:
         if sys.platform != "win32":
@@ -220,5 +222,5 @@ def _no_socket(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EADDRINUSE:
         return f"port {port} of {host} is in use; choose another with --port, or any free one with --port 0"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"port {port} of {host} is not yours to open; choose one above 1023 with --port"
+        return f"you may not open port {port} of {host}; choose a port above 1023 with --port"
     return f"cannot listen on port {port} of {host}: {error.strerror}; choose another --host or --port"

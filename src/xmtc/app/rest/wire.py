@@ -27,11 +27,11 @@ _WHEN = {
     400: "Malformed.",
     401: "No token, or a wrong one.",
     404: "No such model or label.",
-    408: "The body came too slowly.",
-    409: "The model is not of the kind that can do this.",
+    408: "The body arrived too slowly.",
+    409: "This kind of model cannot do this.",
     413: "The body is too large.",
-    422: "Well formed, but it cannot be used; the detail says why.",
-    503: "Too much to do; come back after Retry-After seconds.",
+    422: "Well formed, but not valid; the detail says why.",
+    503: "The server is overloaded; try again after Retry-After seconds.",
     504: "It took too long.",
 }
 

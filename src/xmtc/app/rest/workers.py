@@ -110,7 +110,7 @@ class _Parent:
             raise _EndedError
         if line:
             raise ModelError(failure)
-        killed = "; is there memory for so many workers?" if code == -9 else ""
+        killed = "; is there enough memory for all workers?" if code == -9 else ""
         raise ModelError(f"worker {number} ended with code {code} before it had loaded the models{killed}")
 
     async def _start(self, number: int) -> tuple[_Worker, asyncio.StreamReader]:

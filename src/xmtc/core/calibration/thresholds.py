@@ -73,10 +73,10 @@ class Thresholds:
             return found
         name, share = parse_target(target)
         best = max(getattr(point, name) for point in self._points(k))
-        more = " or more labels a document (-k)" if name == "recall" and k < self.shown.shape[1] else ""
+        more = " or for more labels per document (-k)" if name == "recall" and k < self.shown.shape[1] else ""
         raise ConfigError(
-            f"{name}={share:g} cannot be reached with {k} label{'s' * (k > 1)} a document: the best {name} on the "
-            f"documents of calibration is {_floor(best)}; ask for less{more}"
+            f"{name}={share:g} cannot be reached with {k} label{'s' * (k > 1)} per document: the best {name} on the "
+            f"calibration documents is {_floor(best)}; ask for less{more}"
         )
 
     def reach(self, target: str, k: int) -> Threshold | None:

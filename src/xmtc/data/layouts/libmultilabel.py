@@ -52,7 +52,7 @@ def read_lines(path: Path) -> Iterator[Document]:
         labels = fields[-2].split()
         if width == 2 and any(map(_NUMBERS.fullmatch, labels)):
             raise lines.mistake(
-                f"labels are separated by white space, got {fields[0][:40]!r}; for X-BERT's, add label_vocab.txt"
+                f"expected labels separated by white space, got {fields[0][:40]!r}; if X-BERT's, add label_vocab.txt"
             )
         yield make_document(fields[0] or None if width == 3 else None, fields[-1], labels, lines.mistake)
 

@@ -55,7 +55,7 @@ def read_names(folder: Path, *files: str, counted: bool = False) -> Names:
         return Names(None, [], {})
     texts = list(_texts(path, counted))
     if not texts:
-        raise DataError(f"{path} is empty; it must hold one label a line")
+        raise DataError(f"{path} is empty; it must contain one label per line")
     often = Counter(texts)
     ids = [text if text and often[text] == 1 else f"{text} #{i}".lstrip() for i, text in enumerate(texts)]
     shared = sum(count > 1 for count in often.values())
@@ -87,7 +87,7 @@ def write_names(
     Ids are written instead of names, because data sets are matched by id. `latin` writes ISO-8859-1 if all labels can
     be encoded in it.
     """
-    check_labels(corpora, layout, r"\S([^\r\n]*\S)?", "holds one label a line, without spaces around it")
+    check_labels(corpora, layout, r"\S([^\r\n]*\S)?", "holds one label per line, without spaces around it")
     labels = number_labels(corpora.values())
     text = "".join(f"{label.n_documents}\t{label.id}\n" if counted else f"{label.id}\n" for label in labels.values())
     with open_whole(path) as file:

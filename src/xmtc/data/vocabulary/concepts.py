@@ -98,7 +98,7 @@ def _in_language(path: Path, concepts: list[Concept], language: str) -> list[Con
     """Return the concepts with their names in a language; a concept without one keeps its usual name."""
     tags = sorted({tag for concept in concepts for tag, _ in concept.translations})
     if not tags:
-        raise DataError(f"{path} has one name a label, in no stated language; leave the language out")
+        raise DataError(f"{path} has one name per label, without a language; leave the language out")
     tag = language_tag(language)
     if tag not in tags:
         raise DataError(f"{path} names nothing in {language!r}; it has {', '.join(tags[:30])}.{nearest(tag, tags)}")

@@ -62,7 +62,7 @@ def read_vocabulary(path: str | Path, language: str | None = None) -> Described:
         return read_concepts(path, language)
     if suffix(path) == ".tsv":
         if language is not None:
-            raise DataError(f"{path} has one name a label, in no stated language; leave the language out")
+            raise DataError(f"{path} has one name per label, without a language; leave the language out")
         return read_annif_tsv(path)
     raise DataError(
         f"unknown format of {path}; use the ending .jsonl for labels, or for a SKOS vocabulary {', '.join(FORMATS)}"

@@ -18,10 +18,10 @@ from xmtc.core.search_space import Tunable
 class BoosterConfig(Settings):
     """How the trees are trained."""
 
-    trees: int = Field(300, ge=1, le=10_000, description="boosted trees")
-    leaves: Annotated[int, Tunable(7, 63, log=True)] = Field(31, ge=2, le=1024, description="of a tree, at most")
-    rate: float = Field(0.03, gt=0, le=1, description="share of its correction that a tree adds")
-    least: int = Field(20, ge=1, description="pairs in a leaf, at least")
+    trees: int = Field(300, ge=1, le=10_000, description="number of boosted trees")
+    leaves: Annotated[int, Tunable(7, 63, log=True)] = Field(31, ge=2, le=1024, description="maximum leaves per tree")
+    rate: float = Field(0.03, gt=0, le=1, description="learning rate: share of each tree's correction that is added")
+    least: int = Field(20, ge=1, description="minimum pairs per leaf")
 
 
 def is_installed() -> bool:

@@ -48,7 +48,7 @@ class Trees:
         try:
             return _parse(text, names)
         except (ValueError, KeyError, IndexError, OverflowError) as error:
-            raise ModelError(f"the trees of this model are not what LightGBM wrote ({error}); teach it again") from None
+            raise ModelError(f"the boosted trees of this model are not LightGBM's ({error}); train it again") from None
 
     def gains(self) -> NDArray[np.float64]:
         """Return how much the splits by each feature lowered the loss in training, in total."""

@@ -14,10 +14,12 @@ Weighting = Literal["plain", "sqrt"]  # of documents in label vectors; see `xmtc
 class MeansConfig(Settings):
     """Settings of balanced k-means."""
 
-    max_iterations: int = Field(20, ge=1, description="iterations of k-means, at most")
+    max_iterations: int = Field(20, ge=1, description="maximum iterations of k-means")
     tolerance: float | None = Field(
-        None, ge=0, description="stop when the mean product with the centres rises by less; none: when nothing changes"
+        None,
+        ge=0,
+        description="stop when the mean product with the centres rises by less than this; none: when nothing changes",
     )
     metric: Literal["spherical", "euclidean"] = Field(
-        "spherical", description="centres of clusters are normalised sums, or means"
+        "spherical", description="spherical: cluster centres are normalised sums; euclidean: means"
     )

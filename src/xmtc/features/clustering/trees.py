@@ -30,12 +30,14 @@ _KWAY_LIMIT = 2**25  # maximum numbers in each array of K-means with all centres
 class ClusterConfig(MeansConfig):
     """How labels are clustered into a tree."""
 
-    size: int = Field(64, ge=1, description="labels in a cluster, at most; fewer labels in all need no clusters")
-    branching: int = Field(512, ge=2, description="children of a node above the clusters, at most")
+    size: int = Field(
+        64, ge=1, description="maximum labels per cluster; with fewer labels in total, there are no clusters"
+    )
+    branching: int = Field(512, ge=2, description="maximum children of a node above the clusters")
     weighting: Weighting = Field(
         "plain", description="weight of a document in label vectors: 1, or 1 / √(its labels) (sqrt)"
     )
-    top: int | None = Field(None, ge=1, description="largest entries of each label vector that are kept; none: all")
+    top: int | None = Field(None, ge=1, description="number of entries kept per label vector, the largest; none: all")
 
 
 MEANS = MeansConfig()
@@ -105,7 +107,7 @@ def _split(vectors: Vectors, splits: Splits, seed: int, means: MeansConfig, shar
 
 def _check(vectors: Vectors) -> Vectors:
     if vectors.ndim != 2 or vectors.shape[0] == 0:
-        raise DataError(f"clustering needs one vector a label; got shape {vectors.shape}")
+        raise DataError(f"clustering needs one vector per label; got shape {vectors.shape}")
     values = vectors.data if sp.issparse(vectors) else vectors
     if not np.isfinite(values).all():
         raise DataError("label vectors hold NaN or infinity; replace them by numbers")

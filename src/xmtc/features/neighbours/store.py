@@ -36,18 +36,18 @@ _SCALED = 1 << 14  # rows scaled at once
 _KEPT = ("rows", "similarities")
 _SHARD = "index_{}"
 _UNIT = (-2, 2)  # range of the numbers in rows of length one, with any rounding
-_NOT_INSTALLED = "neighbours are sought exactly, for usearch is not installed: `pip install xmtc[neighbours]`"
+_NOT_INSTALLED = "neighbours are searched exactly, because usearch is not installed: `pip install xmtc[neighbours]`"
 
 
 class NeighbourConfig(Settings):
     """Which documents count as near, and how they are found."""
 
-    k: int = Field(5, ge=1, le=10_000, description="neighbours of a document")
+    k: int = Field(5, ge=1, le=10_000, description="number of neighbours per document")
     vectors: Literal["words", "tfidf", "encoder"] = Field(
-        "words", description="what documents are compared by: mean word vectors, TF-IDF, an encoder's vectors"
+        "words", description="how documents are compared: by mean word vectors, TF-IDF, an encoder's vectors"
     )
     approximate: Approximate = Field(
-        "auto", description="search an index, which may miss some; auto: from 200,000 documents on, if usearch is there"
+        "auto", description="use an approximate index; auto: from 200,000 documents on, if usearch is installed"
     )
 
 
@@ -90,7 +90,7 @@ class NeighbourStore:
         wanted = approximate == "always" or (approximate == "auto" and vectors.shape[0] >= APPROXIMATE_FROM)
         if wanted and sp.issparse(vectors):
             if approximate == "always":
-                progress.say("neighbours by TF-IDF are always sought exactly: an index takes dense vectors")
+                progress.say("neighbours by TF-IDF are always searched exactly: an index needs dense vectors")
             wanted = False
         elif wanted and not neighbours_index.installed():
             progress.say(_NOT_INSTALLED)
@@ -232,7 +232,7 @@ class NeighbourStore:
         if self.approximate:
             candidates = neighbours_index.find_candidates(self._index, queries, best[0].shape[1] + _SPARE)
             if candidates.max(initial=-1) >= len(self):  # the kernel does not check them
-                raise ModelError("the neighbour index is not that of these vectors; train or copy the model again")
+                raise ModelError("the neighbour index does not belong to these vectors; train or copy the model again")
             rank_candidates(candidates, read_only(queries), read_only(np.asarray(self._vectors)), own, *best)
         else:
             self._pool.improve(queries, own, *best)

@@ -28,9 +28,9 @@ class TfidfConfig(Settings):
     """What counts as a term, and how terms are weighted."""
 
     sublinear: bool = Field(True, description="count a term as 1 + ln(count) instead of count")
-    ngrams: int = Field(1, ge=1, le=5, description="longest sequence of words that is a term; 1: single words")
-    min_df: int = Field(2, ge=1, description="leave out terms that fewer documents have")
-    max_features: int | None = Field(None, ge=1, description="keep so many terms, the most frequent; none: all")
+    ngrams: int = Field(1, ge=1, le=5, description="maximum words per term; 1: single words")
+    min_df: int = Field(2, ge=1, description="leave out terms that occur in fewer documents")
+    max_features: int | None = Field(None, ge=1, description="maximum number of terms, the most frequent; none: all")
     idf: Literal["sklearn", "pecos", "none"] = Field(
         "sklearn", description="weight of rare terms, as scikit-learn or PECOS computes it, or none"
     )

@@ -53,7 +53,7 @@ def open_rewriter(config: TfidfConfig) -> Rewriter:
     """Return the rewriter for the settings; raise if they are incompatible or a package is missing."""
     if config.analyzer.startswith("chars") and config.ngrams > 1:
         raise ConfigError(
-            f"tfidf.ngrams={config.ngrams} counts sequences of words, and tfidf.analyzer={config.analyzer} has "
+            f"tfidf.ngrams={config.ngrams} counts sequences of words, and tfidf.analyzer={config.analyzer} uses "
             "characters; leave one of them out"
         )
     return Rewriter(analyzer(config.analyzer, config.stop_words, lowercase=config.lowercase))

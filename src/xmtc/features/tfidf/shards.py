@@ -53,7 +53,7 @@ def fit_shards(shards: Iterable[TermCounts], n_texts: int, config: TfidfConfig, 
         if config.min_df == 1:
             raise
         fitted = fit_shards(shards, n_texts, config.model_copy(update={"min_df": 1}))
-        progress.say(f"no word occurs in {config.min_df} documents: words of a single document count too")
+        progress.say(f"no word occurs in {config.min_df} documents, so words of a single document count, too")
         return fitted
     return Tfidf(config, terms, weigh_terms(config, n_texts, n_documents), _rewriter(config))
 

@@ -165,7 +165,7 @@ def fit_tfidf(texts: Sequence[str], config: TfidfConfig, progress: Progress = SI
         if config.min_df == 1:
             raise
         fitted = fit_tfidf(packed, config.model_copy(update={"min_df": 1}))
-        progress.say(f"no word occurs in {config.min_df} documents: words of a single document count too")
+        progress.say(f"no word occurs in {config.min_df} documents, so words of a single document count, too")
         return fitted
     tfidf = Tfidf(config, terms, weigh_terms(config, len(packed), n_documents), rewrite)
     rows = np.cumsum([0, *(len(starts) - 1 for starts, *_ in counts)])

@@ -43,12 +43,12 @@ NAME = "aplc"
 class HeadConfig(Settings):
     """Settings of the layers between the text's vector and the labels."""
 
-    width: int | None = Field(None, ge=1, le=65_536, description="d_h, of the hidden layer; None: the encoder's")
-    dropout: float = Field(0.1, ge=0, lt=1, description="after the hidden layer")
+    width: int | None = Field(None, ge=1, le=65_536, description="d_h, width of the hidden layer; None: the encoder's")
+    dropout: float = Field(0.1, ge=0, lt=1, description="dropout after the hidden layer")
     q: float = Field(2.0, ge=1, description="tail i is d_h / qⁱ wide")
     bare: bool = Field(False, description="tails as Eq. 6 counts them, without the code's LayerNorm and ReLU")
     initial_bias: InitialBias = Field(
-        0.0, description="constant in the labels' logits; −6 says that labels are rare, prior how rare each one is"
+        0.0, description="added to the labels' logits; −6 suits rare labels; prior: from each label's frequency"
     )
 
 
@@ -57,7 +57,7 @@ class BandConfig(Settings):
 
     proportions: list[float] | None = Field(None, description="share of the labels in head and tails: [0.5, 0.5]")
     cutoffs: list[int] | None = Field(None, description="number of labels before each tail: [1978]")
-    bands: int | None = Field(None, ge=1, le=10_000, description="number of even bands, the head among them")
+    bands: int | None = Field(None, ge=1, le=10_000, description="number of even bands, including the head")
 
 
 class AplcTrainConfig(TrainConfig):
@@ -71,10 +71,14 @@ class AplcTrainConfig(TrainConfig):
 class RateConfig(Settings):
     """Learning rates of the three modules (section 4.1)."""
 
-    encoder: Annotated[float, Tunable(2e-5, 5e-4, log=True)] = Field(5e-5, gt=0, description="η_x, of the encoder")
-    hidden: float = Field(1e-4, gt=0, description="η_h, of the hidden layer")
-    aplc: Annotated[float, Tunable(2e-4, 1e-2, log=True)] = Field(2e-3, gt=0, description="η_a, of head and tails")
-    decay: float = Field(0.0, ge=0, description="weight decay, of all but biases and norms")
+    encoder: Annotated[float, Tunable(2e-5, 5e-4, log=True)] = Field(
+        5e-5, gt=0, description="η_x, learning rate of the encoder"
+    )
+    hidden: float = Field(1e-4, gt=0, description="η_h, learning rate of the hidden layer")
+    aplc: Annotated[float, Tunable(2e-4, 1e-2, log=True)] = Field(
+        2e-3, gt=0, description="η_a, learning rate of head and tails"
+    )
+    decay: float = Field(0.0, ge=0, description="weight decay of all weights except biases and norms")
 
 
 class AplcConfig(NeuralConfig):
@@ -83,7 +87,7 @@ class AplcConfig(NeuralConfig):
     encoder: PooledEncoderConfig = Field(default_factory=PooledEncoderConfig)
     head: HeadConfig = Field(default_factory=HeadConfig)
     cluster: BandConfig = Field(default_factory=BandConfig)
-    loss: Literal["repo", "paper"] = Field("repo", description="as the authors' code has it, or Eq. 5")
+    loss: Literal["repo", "paper"] = Field("repo", description="repo: the loss of the authors' code; paper: Eq. 5")
     rate: RateConfig = Field(default_factory=RateConfig)
     train: AplcTrainConfig = Field(default_factory=AplcTrainConfig)
 
@@ -187,7 +191,7 @@ def band_sizes(config: BandConfig, n_labels: int) -> list[int]:
     """Return how many labels the head and each tail hold; raise if a band would be empty."""
     given = [name for name, value in config if value is not None]
     if len(given) > 1:
-        raise ConfigError(f"cluster.{given[0]} and cluster.{given[1]} both cut the labels: set one of them to null")
+        raise ConfigError(f"cluster.{given[0]} and cluster.{given[1]} both split the labels: set one of them to null")
     if config.cutoffs is not None:
         ends = _check_cutoffs(config.cutoffs, n_labels)
     elif config.proportions is not None:
@@ -195,7 +199,7 @@ def band_sizes(config: BandConfig, n_labels: int) -> list[int]:
     else:
         n_bands = min(2, n_labels) if config.bands is None else config.bands
         if n_bands > n_labels:
-            raise ConfigError(f"cluster.bands = {n_bands}, but there are only {n_labels} labels: take fewer bands")
+            raise ConfigError(f"cluster.bands = {n_bands}, but there are only {n_labels} labels: use fewer bands")
         ends = [i * n_labels // n_bands for i in range(1, n_bands)]
     return [end - start for start, end in pairwise([0, *ends, n_labels])]
 
@@ -228,7 +232,7 @@ def _check_proportions(proportions: list[float], n_labels: int) -> list[int]:
         if end <= start:
             name = "the head" if band == 0 else f"tail {band}"
             raise ConfigError(
-                f"cluster.proportions {told} leave {name} none of the {n_labels} labels: take fewer or larger ones"
+                f"cluster.proportions {told} leave {name} none of the {n_labels} labels: use fewer or larger shares"
             )
     return ends
 
@@ -242,8 +246,8 @@ def _head_size(config: AplcConfig, encoder: Encoder, sizes: list[int]) -> HeadSi
     narrow = tail_widths(width, config.head.q, len(sizes) - 1)
     if narrow and narrow[-1] < 2:  # a LayerNorm of one number is constant
         raise ConfigError(
-            f"tail {len(narrow)} would be {narrow[-1]} wide, for head.width is {width} and head.q is "
-            f"{config.head.q:g}: lower head.q, raise head.width, or cut fewer tails"
+            f"tail {len(narrow)} would be {narrow[-1]} wide, because head.width is {width} and head.q is "
+            f"{config.head.q:g}: lower head.q, raise head.width, or use fewer tails"
         )
     hidden = (read_pool(config.encoder, encoder).width + 1) * width
     return HeadSize(

@@ -96,7 +96,7 @@ class Gate:
         raw = json.loads(text)
         center, scale, weights = (np.array(raw[name], dtype=np.float64) for name in ("center", "scale", "weights"))
         if not len(center) == len(scale) == len(weights) / 2 == N_FEATURES or not (scale > 0).all():
-            raise ModelError("the gate of the cascade does not fit; copy the model folder again")
+            raise ModelError("the gate of the cascade is not valid; copy the model folder again")
         threshold = raw["threshold"] if raw["threshold"] is not None else (-np.inf if raw["all"] else np.inf)
         return cls(center, scale, weights, raw["base"], threshold)
 
@@ -233,7 +233,7 @@ class CascadeModel(DisplayedModel):
         for member in self.members[::-1] if asked else self.members:
             if member.labels.position.get(id, member.labels.n_labels) < member.labels.n_labels:
                 return member.explain(text, id)
-        raise DataError(f"label {label!r} has no training document, so no member ever gives it")
+        raise DataError(f"label {label!r} has no training document, so no member ever suggests it")
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write one folder that holds both models and the gate."""

@@ -240,7 +240,7 @@ class LearnedEnsemble(DisplayedModel):
         """Explain with the members that know the label, weighted by how much each ranking added to the score."""
         entry = self.labels.find(label)
         if not can_rank(self, self.labels.ids[entry]):
-            raise DataError(f"label {label!r} has no training document, so no member ever gives it")
+            raise DataError(f"label {label!r} has no training document, so no member ever suggests it")
         rankings = self._rank_each([text], self.depth)
         found = self._candidates(rankings, [text])
         features = found.features[found.labels == entry]

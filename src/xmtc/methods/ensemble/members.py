@@ -32,11 +32,13 @@ class EnsembleConfig(Settings):
     rule: AnyRule = "mean"
     weights: tuple[float, ...] | None = None  # None: equal
     propensity: Propensity = Field(default_factory=Propensity)
-    tail: float = Field(0.0, ge=0, le=1, description="power of the inverse propensity that a right label weighs")
-    depth: int = Field(20, ge=1, le=10_000, description="labels of each member that are candidates")
-    documents: int = Field(20_000, ge=1, description="labelled documents that are learnt from, at most")
+    tail: float = Field(
+        0.0, ge=0, le=1, description="a right label weighs its inverse propensity to this power; 0: all weigh the same"
+    )
+    depth: int = Field(20, ge=1, le=10_000, description="number of labels per member that are candidates")
+    documents: int = Field(20_000, ge=1, description="maximum number of labelled documents to learn from")
     booster: BoosterConfig = Field(default_factory=BoosterConfig)
-    share: float = Field(0.2, ge=0, le=1, description="of the documents that a cascade's expensive model ranks")
+    share: float = Field(0.2, ge=0, le=1, description="share of the documents that a cascade's expensive model ranks")
 
 
 class Standing(Record):

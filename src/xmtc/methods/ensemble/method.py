@@ -150,9 +150,9 @@ def load(reader: FolderReader, load_member: Callable[[Path], Model]) -> Ensemble
     members = tuple(load_member(reader.folder / f"member-{i}") for i in range(len(manifest.details.members)))
     known = set(labels.ids[: labels.n_labels])
     if any(not known.issuperset(member.labels.ids[: member.labels.n_labels]) for member in members):
-        raise ModelError(f"{reader.folder}: a member gives labels that the ensemble lacks; join the members again")
+        raise ModelError(f"{reader.folder}: a member has labels that the ensemble lacks; combine the members again")
     if {member.manifest.details.features for member in members} != {manifest.details.features}:
-        raise ModelError(f"{reader.folder}: a member reads other input than the ensemble; join the members again")
+        raise ModelError(f"{reader.folder}: a member reads other input than the ensemble; combine the members again")
     if config.rule == LEARNED:
         return read_learned(reader, manifest, config, labels, members)
     if config.rule == CASCADE:
@@ -198,7 +198,7 @@ class EnsembleModel(DisplayedModel):
         for member in self.members:
             if can_rank(member, self.labels.ids[entry]):
                 return member.explain(text, self.labels.ids[entry])
-        raise ModelError(f"label {label!r} has no training document, so no member ever gives it")
+        raise ModelError(f"label {label!r} has no training document, so no member ever suggests it")
 
     @cached_property
     def ranked_concepts(self) -> NDArray[np.int64]:

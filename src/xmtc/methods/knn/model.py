@@ -48,21 +48,23 @@ _BATCH = 1024  # documents whose votes are counted at once
 class KnnNeighbourConfig(Settings):
     """Settings of the search for similar documents."""
 
-    k: Annotated[int, Tunable(3, 50, log=True)] = Field(10, ge=1, le=10_000, description="neighbours that vote")
+    k: Annotated[int, Tunable(3, 50, log=True)] = Field(
+        10, ge=1, le=10_000, description="number of neighbours that vote"
+    )
     vectors: Kind = Field(
-        "tfidf", description="what documents are compared by: TF-IDF, an encoder's vectors, or both together"
+        "tfidf", description="how documents are compared: by TF-IDF, an encoder's vectors, or both together"
     )
     share: float = Field(
-        0.5, gt=0, lt=1, description="of the encoder in the similarity, where vectors=both; TF-IDF has the rest"
+        0.5, gt=0, lt=1, description="share of the encoder in the similarity if vectors=both; TF-IDF has the rest"
     )
     approximate: Approximate = Field(
-        "auto", description="search an index, which may miss some; auto: from 200,000 documents on, if usearch is there"
+        "auto", description="use an approximate index; auto: from 200,000 documents on, if usearch is installed"
     )
 
     labels: bool = Field(
         False,
         exclude_if=operator.not_,  # so that models without it are saved as before
-        description="the texts of labels vote, too, each for its label: so labels that no document has are found",
+        description="the texts of labels vote, too, each for its label, so that labels without documents can be found",
     )
 
 
@@ -70,7 +72,7 @@ class VoteConfig(Settings):
     """Settings of the weight of a neighbour's vote."""
 
     power: Annotated[float, Tunable(0.5, 8.0)] = Field(
-        4.0, ge=0, description="of the similarity; 0, all neighbours count the same"
+        4.0, ge=0, description="exponent of the similarity; 0: all neighbours count the same"
     )
 
 

@@ -91,7 +91,7 @@ def update_model(
 def add_labels(model: KnnModel, concepts: Sequence[Concept]) -> KnnModel:
     """Return a model that knows these concepts; their texts vote for them."""
     if model.keys is None:
-        raise ModelError("this knn model has documents alone as keys; train one with neighbours.labels=true")
+        raise ModelError("this knn model does not use label texts; train one with neighbours.labels=true")
     labels, before = model.labels.described(concepts), model.manifest.details
     keys = LabelKeys.build(labels, model.reader, model.config.neighbours.share, before.retired)
     added = len(labels) - len(model.labels)

@@ -51,41 +51,45 @@ _STAGES: tuple[Stage, ...] = ("recall", "rank")
 class HeadConfig(Settings):
     """Settings of the layers between the text's vector and the labels."""
 
-    mode: Literal["auto", "small", "large"] = Field("auto", description="one layer over all labels, or clusters")
-    large_from: int = Field(100_000, ge=1, description="labels from which auto means large")
-    dropout: Annotated[float, Tunable(0.0, 0.6)] = Field(0.5, ge=0, lt=1, description="on the text's vector")
+    mode: Literal["auto", "small", "large"] = Field(
+        "auto", description="small: one layer over all labels; large: clusters; auto: by head.large_from"
+    )
+    large_from: int = Field(100_000, ge=1, description="number of labels from which auto means large")
+    dropout: Annotated[float, Tunable(0.0, 0.6)] = Field(0.5, ge=0, lt=1, description="dropout on the text's vector")
     initial_bias: InitialBias = Field(
-        0.0, description="of the first scores; −6 says that labels are rare, prior how rare each label or cluster is"
+        0.0, description="bias of the scores at the start; −6 suits rare labels; prior: from the frequencies"
     )
     label_init: Literal["random", "documents"] = Field(
         "random", description="label rows start at random, or from the mean vectors of their documents"
     )
     bottleneck: int = Field(400, ge=1, le=65_536, description="width of the label vectors (large)")
-    shortlist: int = Field(75, ge=1, le=1_000_000, description="clusters whose labels are ranked (large)")
-    sigmoid: bool = Field(False, description="Eq. 4's sigmoid on the bottleneck (large)")
+    shortlist: int = Field(75, ge=1, le=1_000_000, description="number of clusters whose labels are ranked (large)")
+    sigmoid: bool = Field(False, description="apply Eq. 4's sigmoid to the bottleneck (large)")
     negatives: Literal["dynamic", "static", "static-own"] = Field(
         "dynamic",
         description="large: candidates by the generator's scores of each step; or recall is trained first, and ranking "
         "on its fixed candidates, with the same encoder frozen (static, the paper's S) or one of its own (BS)",
     )
-    dense_table: bool = Field(False, description="plain AdamW on the label table, in place of the row-sparse one")
+    dense_table: bool = Field(False, description="use plain AdamW on the label table instead of the row-sparse one")
 
 
 class LightTrainConfig(TrainConfig):
     """Training settings; defaults are the paper's: constant rates, no clipping."""
 
     schedule: Schedule = Field("constant", description=TrainConfig.model_fields["schedule"].description)
-    clip: float | None = Field(None, gt=0, description="largest norm of the gradient")
+    clip: float | None = Field(None, gt=0, description="maximum norm of the gradient")
 
 
 class RateConfig(Settings):
     """Learning rates."""
 
-    encoder: Annotated[float, Tunable(2e-5, 5e-4, log=True)] = Field(1e-4, gt=0, description="of the encoder")
-    head: Annotated[float, Tunable(1e-4, 1e-2, log=True)] = Field(
-        1e-4, gt=0, description="of all that follows the encoder"
+    encoder: Annotated[float, Tunable(2e-5, 5e-4, log=True)] = Field(
+        1e-4, gt=0, description="learning rate of the encoder"
     )
-    decay: float = Field(0.01, ge=0, description="weight decay, of all but biases and norms")
+    head: Annotated[float, Tunable(1e-4, 1e-2, log=True)] = Field(
+        1e-4, gt=0, description="learning rate of the layers after the encoder"
+    )
+    decay: float = Field(0.01, ge=0, description="weight decay of all weights except biases and norms")
 
 
 class LightxmlConfig(NeuralConfig):
@@ -228,9 +232,7 @@ class LightxmlMethod(Method[LightxmlConfig]):
     ) -> NeuralModel[LightxmlNetwork]:
         """Fine-tune an encoder on a corpus; keep the epoch with the best score on dev."""
         if config.head.label_init == "documents" and config.head.sigmoid:
-            raise ConfigError(
-                "head.label_init = documents needs a bottleneck that the text passes unbent: set head.sigmoid = false"
-            )
+            raise ConfigError("head.label_init = documents needs a linear bottleneck: set head.sigmoid = false")
         ready = prepare(NAME, corpus, config, dev, seed, progress)
         labels = ready.labels
         width = read_pool(config.encoder, ready.encoder, _LAYERS).width

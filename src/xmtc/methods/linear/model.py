@@ -47,12 +47,12 @@ class LinearSolverConfig(SolverConfig):
     """Settings of the solver: a small bias regularized to −1 needs few passes; rare labels are fitted more closely."""
 
     C: Annotated[float, Tunable(0.25, 8.0, log=True)] = Field(
-        0.85, gt=0, description="weight of the loss against the regulariser"
+        0.85, gt=0, description="weight of the loss relative to the regulariser"
     )
     rare: Annotated[float, Tunable(0.0, 0.6)] = Field(
         0.3, ge=0, le=1, description=SolverConfig.model_fields["rare"].description
     )
-    passes: int = Field(5, ge=1, description="passes over the rows at most")
+    passes: int = Field(5, ge=1, description="maximum passes over the rows")
     bias: float = Field(0.2, ge=0, description="value of the constant feature; 0 for none")
     offset: float = Field(-1.0, description=SolverConfig.model_fields["offset"].description)
     prune: float = Field(0.08, ge=0, description="weights smaller than this are dropped")
@@ -67,7 +67,7 @@ class LinearSearchConfig(SearchConfig):
         10,
         ge=1,
         le=100_000,
-        description="labels that each of several trees puts forward; more, where more are asked for",
+        description="labels that each of several trees proposes, or k if that is more",
     )
 
 

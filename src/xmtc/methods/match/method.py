@@ -71,7 +71,7 @@ class MatchMethod(Method[MatchConfig], Updatable[MatchModel], TakesLabels[MatchM
         manifest = Manifest.describe(NAME, config, corpus, seed, details)
         model = MatchModel(manifest, config, labels, index, weights, usage, None, vectors)
         if read is None:
-            progress.say(f"a fixed rule ranks, for {n} labelled documents are too few to learn from")
+            progress.say(f"a fixed rule ranks: {n} labelled documents are too few to learn from")
             return model
         pairs = _find(model, read, progress)
         keys = pairs.rows * len(labels) + pairs.entries
@@ -80,7 +80,9 @@ class MatchMethod(Method[MatchConfig], Updatable[MatchModel], TakesLabels[MatchM
         usage = Usage.count(pairs, right, len(labels), n)
         text = None
         if not right.any():
-            progress.say("a fixed rule ranks: no document has a label whose name it holds, so nothing can be learnt")
+            progress.say(
+                "a fixed rule ranks: no document contains the name of one of its labels, so nothing can be learnt"
+            )
         elif not is_installed():
             progress.say("a fixed rule ranks: learning needs LightGBM; install it with: pip install 'xmtc[stack]'")
         else:

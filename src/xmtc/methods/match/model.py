@@ -47,18 +47,20 @@ class NameConfig(Settings):
     """Settings of how names are found."""
 
     analyzer: str = Field(
-        "stem:en", description="what words of names and texts are compared by: words, stem:<language>, lemma:<language>"
+        "stem:en", description="how words of names and texts are compared: words, stem:<language>, lemma:<language>"
     )
     gap: Annotated[int, Tunable(0, 10)] = Field(
-        4, ge=-1, le=100, description="other words that may stand between those of a name; -1: names are found whole"
+        4, ge=-1, le=100, description="maximum other words between the words of a name; -1: only whole names are found"
     )
 
 
 class LearnConfig(Settings):
     """Settings of the ranker's training."""
 
-    documents: int = Field(20_000, ge=0, description="training documents that are learnt from, at most")
-    least: int = Field(50, ge=2, description="labelled documents that the ranker needs; with fewer, a fixed rule ranks")
+    documents: int = Field(20_000, ge=0, description="maximum number of training documents to learn from")
+    least: int = Field(
+        50, ge=2, description="minimum labelled documents to train the ranker; with fewer, a fixed rule ranks"
+    )
 
 
 class MatchConfig(Settings):
@@ -139,7 +141,7 @@ class MatchModel(DisplayedModel):
         """Explain where the names of a label (id or name) occur in a text."""
         entry = self.labels.find(label)
         if entry >= self.labels.n_labels and entry not in self.ranked_concepts:
-            raise DataError(f"label {label!r} has no training document and no name to be found by: no text gets it")
+            raise DataError(f"label {label!r} has no training document and no name, so the model never suggests it")
         part = Texts.pack([text])
         (pairs,) = self.find([part], [self.index.stems(part)])
         describe(pairs, self.labels.counts, self.usage)

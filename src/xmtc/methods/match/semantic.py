@@ -37,10 +37,10 @@ class SemanticConfig(Settings):
         0,
         ge=0,
         le=10_000,
-        description="labels nearest to a text by encoder.name that are candidates; 0: no encoder is used",
+        description="number of nearest labels by encoder.name that are candidates; 0: no encoder is used",
     )
-    windows: int = Field(4, ge=1, le=10_000, description="parts of a long text that are read, at most, evenly spread")
-    window: int = Field(100, ge=1, le=1_000_000, description="words of a part")
+    windows: int = Field(4, ge=1, le=10_000, description="maximum parts read of a long text, evenly spread")
+    window: int = Field(100, ge=1, le=1_000_000, description="words per part")
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,8 +36,8 @@ def check_expert(name: str) -> tuple[str, list[str]]:
     match = _NAME.fullmatch(name)
     if match is None:
         raise ConfigError(
-            f"experts: {name!r} is none; write A- (attention to words) or D- (document) and a layer: its number, "
-            "first, middle or last"
+            f"experts: {name!r} is not an expert; write A- (attention to words) or D- (document) and a layer: its "
+            "number, first, middle or last"
         )
     kind, layers = match[1], match[2].split("+")
     if kind == "A" and len(layers) > 1:
@@ -76,12 +76,12 @@ def size_experts(
     held = 3 * n_labels * len(experts) + 3 * n_attention * n_words * hidden
     table = n_attention * n_labels * width  # all queries
     if shortlist is None:
-        return HeadSize(dense + table, 0, held, "take fewer experts, or score a shortlist (head.shortlist)")
+        return HeadSize(dense + table, 0, held, "use fewer experts, or score a shortlist (head.shortlist)")
     partition, n_chosen = shortlist
     candidates = min(n_chosen, partition.n_clusters) * int(np.diff(partition.starts).max())
     dense += (pool.width + 1) * partition.n_clusters
     held += 3 * partition.n_clusters + n_attention * 2 * candidates * width  # their queries and the gradients of these
-    return HeadSize(dense, table, held, "take fewer experts, or a smaller shortlist (head.shortlist, cluster.size)")
+    return HeadSize(dense, table, held, "use fewer experts, or a smaller shortlist (head.shortlist, cluster.size)")
 
 
 class DocumentExpert(nn.Module):

@@ -56,14 +56,16 @@ _DIVERSITY = 0.01  # α of Eq. 10
 class HeadConfig(Settings):
     """Settings of the layers between the encoder's layers and the labels."""
 
-    dropout: float = Field(0.1, ge=0, lt=1, description="in document experts and the cluster scorer")
-    hidden: int = Field(256, ge=1, le=65_536, description="width of the perceptron behind attention")
+    dropout: float = Field(0.1, ge=0, lt=1, description="dropout in document experts and the cluster scorer")
+    hidden: int = Field(256, ge=1, le=65_536, description="width of the perceptron after attention")
     initial_bias: InitialBias = Field(
-        0.0, description="of the first scores; −6 says that labels are rare, prior how rare each label or cluster is"
+        0.0, description="bias of the scores at the start; −6 suits rare labels; prior: from the frequencies"
     )
-    queries: Literal["random", "text"] = Field("random", description="start at random, or from the labels' names")
+    queries: Literal["random", "text"] = Field(
+        "random", description="whether label queries start at random or from the labels' names"
+    )
     shortlist: int | None = Field(
-        None, ge=1, description="score only the labels of so many clusters; None: all labels, as in the paper"
+        None, ge=1, description="score only the labels of this many clusters; None: all labels, as in the paper"
     )
 
 
@@ -71,28 +73,32 @@ class LossConfig(Settings):
     """Settings of the experts' loss."""
 
     kind: Literal["individual", "collaborative"] = Field(
-        "individual", description="each expert's cross-entropy, or that of their mean logits (Eq. 5)"
+        "individual", description="cross-entropy of each expert, or of their mean logits (Eq. 5)"
     )
     reduction: Literal["mean", "sum"] = Field(
-        "mean", description="of the cross-entropy over labels; the diversity loss is a sum over a document's positives"
+        "mean", description="mean or sum of the cross-entropy over labels; the diversity loss is always a sum"
     )
     diversity: float | None = Field(
-        None, ge=0, description=f"weight of the diversity loss; None: {_DIVERSITY}, or 0 where there is one expert"
+        None, ge=0, description=f"weight of the diversity loss; None: {_DIVERSITY}, or 0 with one expert"
     )
     diversity_from: int | None = Field(
-        None, ge=0, description="epoch, from 0, in which it starts; None: half the epochs"
+        None, ge=0, description="epoch, from 0, in which the diversity loss starts; None: after half the epochs"
     )
 
 
 class RateConfig(Settings):
     """Learning rates (Table 5)."""
 
-    encoder: Annotated[float, Tunable(2e-5, 5e-4, log=True)] = Field(5e-5, gt=0, description="of the encoder")
-    queries: Annotated[float, Tunable(2e-4, 1e-2, log=True)] = Field(2e-4, gt=0, description="of word-label attention")
-    output: Annotated[float, Tunable(2e-4, 1e-2, log=True)] = Field(
-        2e-3, gt=0, description="of the perceptrons and the cluster scorer"
+    encoder: Annotated[float, Tunable(2e-5, 5e-4, log=True)] = Field(
+        5e-5, gt=0, description="learning rate of the encoder"
     )
-    decay: float = Field(0.0, ge=0, description="weight decay, of all but biases and norms")
+    queries: Annotated[float, Tunable(2e-4, 1e-2, log=True)] = Field(
+        2e-4, gt=0, description="learning rate of word-label attention"
+    )
+    output: Annotated[float, Tunable(2e-4, 1e-2, log=True)] = Field(
+        2e-3, gt=0, description="learning rate of the perceptrons and the cluster scorer"
+    )
+    decay: float = Field(0.0, ge=0, description="weight decay of all weights except biases and norms")
 
 
 class MexmlConfig(NeuralConfig):
@@ -118,14 +124,14 @@ class MexmlConfig(NeuralConfig):
             check_expert(name)
         if self.encoder.windows > 1:
             raise ConfigError(
-                f"encoder.windows = {self.encoder.windows}, but experts read one window: set 1, or raise "
+                f"encoder.windows = {self.encoder.windows}, but experts read one window: set it to 1, or raise "
                 "encoder.max_length"
             )
         if self.loss.diversity and len(self.experts) == 1:
-            raise ConfigError(f"loss.diversity = {self.loss.diversity}, but one expert has none to differ from: set 0")
+            raise ConfigError(f"loss.diversity = {self.loss.diversity}, but there is only one expert: set it to 0")
         if self.diversity and self.diversity_from >= self.train.epochs:
             raise ConfigError(
-                f"loss.diversity_from = {self.diversity_from}, but the last of {self.train.epochs} epochs is "
+                f"loss.diversity_from = {self.diversity_from}, but the last of {self.train.epochs} epochs is number "
                 f"{self.train.epochs - 1}: set less, or loss.diversity = 0"
             )
         return self

@@ -139,7 +139,7 @@ def _fit_words(corpus: Corpus, config: TreaderConfig, seed: int, progress: Progr
 
 def _tell_hierarchy(labels: LabelSet, scope: ScopeConfig, progress: Progress) -> None:
     if scope.ancestors != "none" and not any(labels.parents):
-        told = "every scope stays empty (scope.literal)" if scope.literal else "scopes hold neighbours' labels alone"
+        told = "every scope is empty (scope.literal)" if scope.literal else "scopes contain only the neighbours' labels"
         progress.say(f"the labels have no hierarchy: {told}")
 
 

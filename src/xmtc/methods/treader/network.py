@@ -38,19 +38,19 @@ from xmtc.neural.trainer import TrainConfig
 class TreaderWordsConfig(WordsConfig):
     """Settings of the words of texts and descriptions; length and vector width are the paper's on EURLex."""
 
-    max_words: int = Field(500, ge=1, le=1_000_000, description="T, words of a text that are read")
-    width: int = Field(300, ge=1, le=65_536, description="of random vectors")
+    max_words: int = Field(500, ge=1, le=1_000_000, description="T, maximum words read per text")
+    width: int = Field(300, ge=1, le=65_536, description="width of random vectors")
 
 
 class HeadConfig(PoolConfig):
     """Settings of the layers between the states of all words and the labels."""
 
-    dropout: float = Field(0.0, ge=0, lt=1, description="on what the output layer reads")
-    initial_bias: float = Field(0.0, description="of the first scores; −6 says that labels are rare")
+    dropout: float = Field(0.0, ge=0, lt=1, description="dropout before the output layer")
+    initial_bias: float = Field(0.0, description="bias of the scores at the start; −6 suits rare labels")
     vote: Vote = Field(
         "none",
-        description="let the scope's labels raise their own scores by a learnt line over their weight there (weight), "
-        "or over the logarithm of their neighbours' votes (log)",
+        description="raise the scores of the scope's labels by a learnt linear function of their weight there "
+        "(weight), or of the logarithm of their neighbours' votes (log)",
     )
 
     @field_validator("vote", mode="before")
@@ -65,28 +65,30 @@ class TreaderTrainConfig(TrainConfig):
 
     epochs: int = Field(20, ge=1, description=TrainConfig.model_fields["epochs"].description)
     schedule: Schedule = Field("constant", description=TrainConfig.model_fields["schedule"].description)
-    clip: float | None = Field(None, gt=0, description="largest norm of the gradient")
+    clip: float | None = Field(None, gt=0, description="maximum norm of the gradient")
 
 
 class RateConfig(Settings):
     """Learning rates; the paper uses one for all."""
 
     words: Annotated[float, Tunable(1e-4, 2e-2, log=True)] = Field(
-        1e-4, gt=0, description="of the word vectors (text = words)"
+        1e-4, gt=0, description="learning rate of the word vectors (text = words)"
     )
-    encoder: float = Field(1e-4, gt=0, description="of the encoder (text = encoder)")
+    encoder: float = Field(1e-4, gt=0, description="learning rate of the encoder (text = encoder)")
     reader: Annotated[float, Tunable(1e-4, 5e-3, log=True)] = Field(
-        1e-4, gt=0, description="of attention, bottleneck and, unless `output` is set, output layer"
+        1e-4, gt=0, description="learning rate of attention, bottleneck and, unless `output` is set, output layer"
     )
-    output: float | None = Field(None, gt=0, description="of the output layer; None: the reader's")
-    vote: float = Field(1e-3, gt=0, description="of the line by which the scope's labels vote")
-    decay: float = Field(0.0, ge=0, description="weight decay, of all but word vectors, biases and norms")
+    output: float | None = Field(None, gt=0, description="learning rate of the output layer; None: the reader's")
+    vote: float = Field(1e-3, gt=0, description="learning rate of the vote of the scope's labels")
+    decay: float = Field(0.0, ge=0, description="weight decay of all weights except word vectors, biases and norms")
 
 
 class TreaderConfig(NeuralConfig):
     """Settings of TReaderXML."""
 
-    text: Literal["words", "encoder"] = Field("words", description="word vectors; or an encoder's last layer")
+    text: Literal["words", "encoder"] = Field(
+        "words", description="how texts are read: as word vectors, or by an encoder's last layer"
+    )
     words: TreaderWordsConfig = Field(default_factory=TreaderWordsConfig)
     neighbours: TeacherConfig = Field(default_factory=TeacherConfig)
     scope: ScopeConfig = Field(default_factory=ScopeConfig)
@@ -94,7 +96,9 @@ class TreaderConfig(NeuralConfig):
     reader: ReaderConfig = Field(default_factory=ReaderConfig)
     head: HeadConfig = Field(default_factory=HeadConfig)
     rate: RateConfig = Field(default_factory=RateConfig)
-    plateau: Plateau | None = Field(None, description="how rates fall when dev stands still; None: they do not")
+    plateau: Plateau | None = Field(
+        None, description="how rates fall when dev does not improve; None: they do not fall"
+    )
     train: TreaderTrainConfig = Field(default_factory=TreaderTrainConfig)
 
     @model_validator(mode="after")

@@ -27,16 +27,16 @@ class ReaderConfig(Settings):
     teacher: bool = Field(True, description="read the scope's descriptions before the text")
     reading: Reading = Field(
         "mmhsa+r+mhsa",
-        description="layers of each branch before they meet: attention to the words so far (mmhsa) or to all (mhsa), "
-        "and whether what was read is added to it (r)",
+        description="layers of each branch: attention to the words so far (mmhsa) or to all words (mhsa), "
+        "with (r) or without a residual",
     )
     norm: bool = Field(
         False,
         description="beyond the paper: normalise what every attention reads, add its input to what it gives (unless "
         "`reading` has no r), and normalise the teacher's averaged descriptions",
     )
-    heads: int = Field(4, ge=1, le=1_024, description="h, heads of attention")
-    description_words: int = Field(4, ge=1, le=1_024, description="m, words of a label's description that are read")
+    heads: int = Field(4, ge=1, le=1_024, description="h, number of attention heads")
+    description_words: int = Field(4, ge=1, le=1_024, description="m, maximum words read per label description")
 
 
 class PoolConfig(Settings):
@@ -44,7 +44,7 @@ class PoolConfig(Settings):
 
     pool: Literal["flatten", "mean", "apart"] = Field(
         "flatten",
-        description="all states side by side; their mean; or the teacher's mean beside the text's mean (apart)",
+        description="flatten: all states concatenated; mean: their mean; apart: teacher's and text's mean, joined",
     )
     bottleneck: int = Field(512, ge=1, le=65_536, description="width of W^HB")
 

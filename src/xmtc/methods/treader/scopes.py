@@ -31,11 +31,11 @@ Ancestors = Literal["none", "parents", "all"]
 class ScopeConfig(Settings):
     """Settings of the labels in a teacher set."""
 
-    literal: bool = Field(False, description="Algorithm 1 to the letter: labels without a parent are left out")
-    ancestors: Ancestors = Field("parents", description="what is added to the labels of the neighbours")
+    literal: bool = Field(False, description="follow Algorithm 1 exactly: labels without a parent are left out")
+    ancestors: Ancestors = Field("parents", description="ancestors that are added to the labels of the neighbours")
     weighted: bool = Field(False, description="weigh labels by the similarity of the neighbours that have them")
     power: float = Field(
-        1.0, gt=0, description="p: a neighbour of similarity s counts s^p, in weights and votes; 4 favours the nearest"
+        1.0, gt=0, description="p: a neighbour of similarity s counts s^p in weights and votes; 4 favours the nearest"
     )
 
     @model_validator(mode="after")

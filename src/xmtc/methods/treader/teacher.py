@@ -47,26 +47,26 @@ class TeacherConfig(NeighbourConfig):
     """Settings of which training documents are a text's neighbours, and how they are found."""
 
     encoder: EncoderConfig | None = Field(
-        None, description="another encoder to compare documents by (vectors = encoder); None: the one of `encoder`"
+        None, description="another encoder for comparing documents (vectors = encoder); None: that of `encoder`"
     )
     cap: float | None = Field(
         None,
         gt=0,
         le=1,
-        description="largest similarity of a neighbour while training: leaves out near-duplicates of a document, where "
+        description="maximum similarity of a neighbour in training: leaves out near-duplicates, for data where "
         "new documents will have none",
     )
     renew: int | None = Field(
         None,
         ge=1,
-        description="epochs after which the fine-tuned encoder searches neighbours anew; None: never",
+        description="number of epochs after which the fine-tuned encoder searches new neighbours; None: never",
     )
 
     @model_validator(mode="after")
     def _one_comparer(self) -> TeacherConfig:
         if self.encoder is not None and self.vectors != "encoder":
             raise ValueError(
-                f"an encoder to compare by is given, but vectors = {self.vectors!r}: set vectors to 'encoder', or "
+                f"neighbours.encoder is set, but vectors = {self.vectors!r}: set vectors to 'encoder', or "
                 "leave neighbours.encoder out"
             )
         return self

@@ -82,7 +82,7 @@ def choose_features(
     documents, dev = (each.inside(sample, labels, n_clusters) for each in (documents, dev))
     dev = dev.take(np.flatnonzero((np.diff(dev.Y.indptr) > 0) & (dev.clusters.labels[:, 0] >= 0)))
     if len(dev.clusters) == 0:
-        progress.say("rank.embedding = auto: no dev document tells which features rank better; TF-IDF alone is used")
+        progress.say("rank.embedding = auto: no dev document shows which features rank better; TF-IDF alone is used")
         return FeatureChoice(joined=False, alone_score=0.0, joined_score=0.0)
     counts = np.bincount(documents.Y.indices, minlength=len(labels))
     score = dev_scorer(dev.Y, counts, documents.Y.shape[0], metric)

@@ -55,7 +55,9 @@ def write_frozen(model: StagedModel, config: XbertConfig, out: FolderWriter, int
     """Write an exported model, which `frozen.py` reads."""
     reader, writer = model.reader, FrozenWriter(out, int8)
     if not isinstance(reader, TextReader):
-        raise ModelError("this model's matcher is linear (match.kind = linear): it needs no torch, and is not exported")
+        raise ModelError(
+            "this model's matcher is linear (match.kind = linear): it needs no torch, so there is nothing to export"
+        )
     spec: dict[str, Any]
     if isinstance(reader.tokenizer, Words):
         out.arrays("words", reader.tokenizer.arrays())

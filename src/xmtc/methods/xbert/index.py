@@ -36,31 +36,34 @@ class IndexConfig(MeansConfig):
     vectors: list[VectorKind] = Field(
         default_factory=lambda: list[VectorKind](["text"]),
         min_length=1,
-        description="of labels: text (an encoder reads their names), words (mean of static word vectors), pifa (their "
-        "documents' TF-IDF), pifa-neural (their documents' vectors by an encoder), file (cluster.file); several make "
-        "several members",
+        description="label vectors: text (an encoder reads their names), words (mean of static word vectors), pifa "
+        "(their documents' TF-IDF), pifa-neural (their documents' vectors by an encoder), file (cluster.file); several "
+        "kinds make several members",
     )
-    seeds: int = Field(1, ge=1, le=100, description="clusterings of each kind of vector, each a member")
-    count: int | None = Field(None, ge=1, description="clusters K; None: by rule and size")
+    seeds: int = Field(1, ge=1, le=100, description="number of clusterings per kind of vector, each a member")
+    count: int | None = Field(None, ge=1, description="number of clusters K; None: from rule and size")
     rule: Literal["x-transformer", "pecos", "even"] = Field(
         "x-transformer",
         description="K of L labels: 2 to the power of ⌊log2(⌊L/size⌋ + 1)⌋ + 1, or of ⌈log2(L/size)⌉; or ⌈L/size⌉",
     )
-    size: int = Field(100, ge=1, description="labels in a cluster, about")
-    weighting: Weighting = Field("plain", description="of documents in pifa: plain (the paper's) or sqrt (its code's)")
-    top: int | None = Field(None, ge=1, description="entries kept of each pifa vector")
-    encoder: str | None = Field(None, description="of label vectors; None: the matcher's")
+    size: int = Field(100, ge=1, description="approximate labels per cluster")
+    weighting: Weighting = Field(
+        "plain", description="weight of documents in pifa: plain (the paper's) or sqrt (its code's)"
+    )
+    top: int | None = Field(None, ge=1, description="number of entries kept per pifa vector, the largest; None: all")
+    encoder: str | None = Field(None, description="encoder of label vectors; None: the matcher's")
     file: str | None = Field(
         None,
-        description="of label vectors of kind file: a sparse matrix (.npz), such as X-BERT's L.elmo.npz, or an array "
-        "(.npy), a row for each line of the mlc2seq/label_vocab.txt, label_vocab.txt or label_map.txt beside it",
+        description="file of label vectors (vectors = file): a sparse matrix (.npz), such as X-BERT's L.elmo.npz, or "
+        "an array (.npy), with a row for each line of the mlc2seq/label_vocab.txt, label_vocab.txt or label_map.txt "
+        "next to it",
     )
 
     @model_validator(mode="after")
     def _check_file(self) -> IndexConfig:
         if ("file" in self.vectors) != (self.file is not None):
             raise ValueError(
-                'cluster.vectors with "file" and cluster.file, the file\'s path, go together: set both or none'
+                'cluster.vectors with "file" and cluster.file, the file\'s path, belong together: set both or none'
             )
         return self
 
@@ -91,7 +94,9 @@ def count_clusters(n_labels: int, config: IndexConfig, progress: Progress = SILE
             wanted = 1 << (n_labels // config.size + 1).bit_length()
     if wanted > n_labels:
         if config.count is not None:
-            progress.say(f"cluster.count = {wanted}, and there are {n_labels} labels: each is a cluster of its own")
+            progress.say(
+                f"cluster.count = {wanted}, but there are only {n_labels} labels: each is a cluster of its own"
+            )
         return n_labels
     return wanted
 
@@ -145,14 +150,17 @@ def text_vectors(
     if len(missing) == 0:
         return vectors
     vectors[missing] = 0
-    told = f"{len(missing):,} of {labels.n_labels:,} labels have no text: each takes the mean of those it occurs with"
+    told = (
+        f"{len(missing):,} of {labels.n_labels:,} labels have no text: each gets the mean vector of the labels that it "
+        "occurs with"
+    )
     together = (Y[:, missing].T @ Y[:, : labels.n_labels]).tocsr()
     while len(missing):
         means = np.asarray(together @ vectors, dtype=np.float32)
         lengths = np.linalg.norm(means, axis=1)
         found = lengths > 0
         if not found.any():
-            told += f"; labels that occur with none, and go to any cluster: {len(missing):,}"
+            told += f"; {len(missing):,} labels occur with no such label and go to any cluster"
             break
         vectors[missing[found]] = means[found] / lengths[found, None]
         missing, together = missing[~found], together[~found]

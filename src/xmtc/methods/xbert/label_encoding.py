@@ -31,7 +31,7 @@ def check_encoders(kinds: Iterable[VectorKind], index: IndexConfig, matcher: Poo
     """Raise if encoders or a file of label vectors cannot be read, before any other work."""
     for kind in kinds:
         if kind == "file" and not Path(index.file or "").is_file():
-            raise ConfigError(f"cluster.file: there is no file {index.file!r}")
+            raise ConfigError(f"cluster.file: no such file: {index.file!r}")
         if kind in ("text", "pifa-neural") or (kind == "words" and load_wordllama() is None):
             _load(kind, index, matcher)
 
@@ -99,7 +99,7 @@ def file_vectors(labels: LabelSet, path: Path, unit: bool, progress: Progress = 
     if 2 * n_missing > labels.n_labels:
         raise DataError(
             f"{path} has no row for {n_missing:,} of {labels.n_labels:,} labels, such as "
-            f"{labels.ids[int(np.argmin(found))]!r}; it names labels such as {ids[0]!r}"
+            f"{labels.ids[int(np.argmin(found))]!r}; its labels look like {ids[0]!r}; check the file"
         )
     if n_missing:
         progress.say(f"{n_missing:,} of {labels.n_labels:,} labels have no row in {path.name}: they go to any cluster")

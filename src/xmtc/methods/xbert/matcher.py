@@ -48,34 +48,37 @@ class MatchConfig(Settings):
     """Settings of the matcher."""
 
     kind: Literal["bert", "xttention", "linear"] = Field(
-        "bert", description="any encoder, fine-tuned; BiLSTM with self-attention; or a linear tree over the clusters"
+        "bert",
+        description="bert: any encoder, fine-tuned; xttention: a BiLSTM with self-attention; linear: a linear tree",
     )
     loss: Literal["hinge", "bce"] = Field("hinge", description="squared hinge or binary cross-entropy")
-    dropout: float = Field(0.1, ge=0, lt=1, description="on the text's vector (bert)")
-    initial_bias: float = Field(0.0, description="of the first scores; −1 says that clusters are rare")
+    dropout: float = Field(0.1, ge=0, lt=1, description="dropout on the text's vector (bert)")
+    initial_bias: float = Field(0.0, description="bias of the scores at the start; −1 suits rare clusters")
     linear: float = Field(
         0.0,
         ge=0,
         lt=1,
-        description="share that a linear tree over the clusters has in their scores, beside bert or xttention; 0, none",
+        description="share of a linear tree in the clusters' scores, beside bert or xttention; 0: no tree",
     )
     coarse: float = Field(
         0.0,
         ge=0,
         lt=1,
-        description="share of the epochs, the first, in which coarser clusters of some eight each are learnt; 0, none",
+        description="share of the epochs, at the start, that learn coarser clusters of about eight each; 0: none",
     )
 
 
 class RateConfig(Settings):
     """Learning rates."""
 
-    encoder: Annotated[float, Tunable(2e-5, 5e-4, log=True)] = Field(5e-5, gt=0, description="of the encoder (bert)")
-    head: Annotated[float, Tunable(5e-5, 1e-2, log=True)] = Field(
-        5e-5, gt=0, description="of the layer over the clusters (bert)"
+    encoder: Annotated[float, Tunable(2e-5, 5e-4, log=True)] = Field(
+        5e-5, gt=0, description="learning rate of the encoder (bert)"
     )
-    xttention: float = Field(1e-4, gt=0, description="of all of X-ttention")
-    decay: float = Field(0.01, ge=0, description="weight decay of bert, of all but biases and norms")
+    head: Annotated[float, Tunable(5e-5, 1e-2, log=True)] = Field(
+        5e-5, gt=0, description="learning rate of the layer over the clusters (bert)"
+    )
+    xttention: float = Field(1e-4, gt=0, description="learning rate of all of X-ttention")
+    decay: float = Field(0.01, ge=0, description="weight decay of bert, except biases and norms")
 
 
 class PooledEncoder(nn.Module):
@@ -168,7 +171,7 @@ class ClusterMatcher(Trainable, Embedder):
         """Report what training on texts of these lengths will need; raise ConfigError if it cannot fit."""
         body, n_clusters = self.body, self.output.out_features
         if isinstance(body, PooledEncoder):
-            advice = "make fewer clusters (cluster.count)"
+            advice = "use fewer clusters (cluster.count)"
             head = HeadSize((body.width + 1) * n_clusters, 0, 3 * n_clusters, advice)
             plan_training(body.encoder, 1, head, lengths, config).announce(progress)
         else:

@@ -197,9 +197,11 @@ class _Run:
         if config.match.coarse > 0 and not neural:
             raise ConfigError("match.coarse needs a neural matcher: set match.kind to bert or xttention")
         if config.match.coarse > 0 and config.train.epochs < 2:
-            raise ConfigError("match.coarse shares out the epochs, and train.epochs is 1: set it to 2 or more")
+            raise ConfigError("match.coarse divides the epochs, but train.epochs is 1: set it to 2 or more")
         if config.match.linear > 0 and not neural:
-            raise ConfigError("match.linear goes with a neural matcher; match.kind = linear is a linear tree alone")
+            raise ConfigError(
+                "match.linear needs a neural matcher: set match.kind to bert or xttention, or leave it out"
+            )
         n_members = len(kinds) * config.cluster.seeds
         if (
             n_members > 1
@@ -207,11 +209,11 @@ class _Run:
             and (config.search.adds or config.search.combiner == "noop")
         ):
             raise ConfigError(
-                f"ensemble.rule = mean gives labels that a member leaves out 0, and with search.combiner = "
+                f"ensemble.rule = mean scores a label that a member leaves out 0, but with search.combiner = "
                 f"{config.search.combiner} scores lie below 0: set ensemble.rule to rank, sigmoid or softmax"
             )
         if config.match.loss == "bce" and neural and config.search.cluster != "sigmoid":
-            progress.say(f"match.loss = bce goes with search.cluster = sigmoid; it is {config.search.cluster}")
+            progress.say(f"match.loss = bce is meant for search.cluster = sigmoid; it is {config.search.cluster}")
         self.config, self.progress, self.partial = config, progress, partial
         self.choice: FeatureChoice | None = None  # with rank.embedding = auto, after the first member is matched
         labels = corpus.labels
@@ -227,7 +229,7 @@ class _Run:
         self.n_clusters = count_clusters(labels.n_labels, config.cluster, progress)
         self.coarse_first = config.match.coarse > 0 and self.n_clusters >= _FEWEST_TO_JOIN
         if config.match.coarse > 0 and not self.coarse_first:
-            progress.say(f"match.coarse joins clusters, and there are {self.n_clusters}: they are learnt at once")
+            progress.say(f"match.coarse has no effect: {self.n_clusters} clusters are too few to join")
         # checks settings before the long stages
         build_accelerator(config.train.precision, skips_parameters=True)
         cluster_scorer(sp.csr_matrix((1, self.n_clusters)), config.train.metric)
@@ -249,7 +251,7 @@ class _Run:
                 if config.encoder.freeze_layers and config.encoder.dropout == 0:
                     self._store_frozen(network.body, inputs)
             if n_members > 1:
-                progress.say(f"that is one member of {n_members}; the others take as long")
+                progress.say(f"this is one member of {n_members}; each other takes as long")
 
     def train_member(self, number: int, kind: VectorKind, seed: int) -> tuple[Member, MemberDetails]:
         """Index, match and rank; return the member and its part of the model's details."""

@@ -46,12 +46,14 @@ _WIDER = 2  # times k clusters are retrieved by each of two matchers
 class EnsembleConfig(Settings):
     """Settings of how members are combined."""
 
-    rule: Rule = Field("mean", description="as in `xmtc ensemble`; in mean, a label that a member leaves out scores 0")
+    rule: Rule = Field(
+        "mean", description="as in `xmtc ensemble`; with mean, a label that a member leaves out scores 0"
+    )
     width: int = Field(
         20,
         ge=1,
         le=100_000,
-        description="labels that each of several members puts forward; in mean and sigmoid, more if more are asked for",
+        description="labels that each of several members proposes; with mean and sigmoid, k if that is more",
     )
 
     def depth(self, k: int) -> int:

@@ -32,13 +32,13 @@ class RankConfig(Settings):
 
     negatives: Negatives = Field(
         "tfn",
-        description="documents a cluster's labels are trained on: tfn, those with a label in it (teacher forcing); "
-        "man, those that the matcher retrieves it for, with missed positives added; both, the union",
+        description="documents that a cluster's labels are trained on: tfn, those with a label in it (teacher "
+        "forcing); man, those that the matcher retrieves it for, with missed positives added; both, the union",
     )
     embedding: bool | Literal["auto"] = Field(
         False,
-        description="join the matcher's vector of a text to its TF-IDF; auto: if dev is ranked better so, which "
-        "the first member finds out for all",
+        description="add the matcher's vector of a text to its TF-IDF; auto: if that ranks dev better, which "
+        "the first member decides for all",
     )
 
 
@@ -46,7 +46,7 @@ class StagedSearchConfig(SearchConfig):
     """Settings of how retrieved clusters and their labels are scored; `combiner` applies to the labels."""
 
     cluster: Transform = Field(
-        "l2-hinge", description="how a cluster's score is transformed before its labels' are joined to it"
+        "l2-hinge", description="how a cluster's score is transformed before it is combined with its labels' scores"
     )
 
     @property

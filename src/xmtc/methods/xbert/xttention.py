@@ -18,10 +18,10 @@ from xmtc.neural.word_layout import WORD_LAYOUT
 class XttentionConfig(Settings):
     """Sizes; the defaults are the paper's (section 5.2, which calls d_a u)."""
 
-    hidden: int = Field(512, ge=1, le=65_536, description="u, of the LSTM in each direction")
-    attention: int = Field(350, ge=1, le=65_536, description="d_a, of the attention's hidden layer")
-    rows: int = Field(30, ge=1, le=1_024, description="r, aspects of a text that are attended to")
-    mlp: int = Field(2000, ge=1, le=65_536, description="of the layer between attention and clusters")
+    hidden: int = Field(512, ge=1, le=65_536, description="u, width of the LSTM in each direction")
+    attention: int = Field(350, ge=1, le=65_536, description="d_a, width of the attention's hidden layer")
+    rows: int = Field(30, ge=1, le=1_024, description="r, number of attention vectors per text")
+    mlp: int = Field(2000, ge=1, le=65_536, description="width of the layer between attention and clusters")
 
 
 class Xttention(nn.Module):

@@ -83,7 +83,7 @@ def _begin(folder: Path, identity: dict[str, object]) -> None:
         partial.write_text(text, encoding="utf-8", newline="\n")
         partial.replace(run)
     elif run.read_text(encoding="utf-8") != text:
-        raise ConfigError(f"{folder} holds a run of other settings, data or seed; use those, or remove the folder")
+        raise ConfigError(f"{folder} contains a run of other settings, data or seed; use those, or remove the folder")
 
 
 def _task_memory(n_documents: int, n_features: int) -> int:

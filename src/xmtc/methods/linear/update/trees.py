@@ -130,7 +130,7 @@ def _grow_branch(depth: int, news: News, training: Training, progress: Progress)
         vectors = pifa(X[rows], Y[rows], training.cluster.weighting, training.cluster.top)
         own = label_tree(vectors, training.cluster, training.seed)
     if own.depth > depth:
-        raise ConfigError(f"{Y.shape[1]:,} new labels are too many for a tree of {depth} levels; train the model anew")
+        raise ConfigError(f"{Y.shape[1]:,} new labels are too many for a tree of {depth} levels; train a new model")
     # if their tree is shallower, single nodes pass the root's score on
     levels = (np.zeros(1, dtype=np.int32),) * (depth - own.depth) + own.parents
     branch = train_tree(
