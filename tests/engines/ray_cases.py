@@ -103,7 +103,7 @@ def test_tasks_run_on_every_node_with_one_thread_each(engine: Engine, tmp_path: 
 def test_what_a_task_or_a_node_lacks_is_one_line(engine: Engine, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="document 3 is wrong; mend it"):
         list(engine.run(tasks.refuse, [3]))
-    with pytest.raises(ConfigError, match=r"takes about 4\.0 GiB, and node .* has 1\.\d GiB per core"):
+    with pytest.raises(ConfigError, match=r"needs about 4\.0 GiB, and node .* has 1\.\d GiB per core"):
         engine.check(tmp_path, 4 << 30)
 
 
@@ -376,7 +376,7 @@ def test_members_of_a_preset_are_trained_side_by_side(engine: Engine, corpus: xm
     xmtc.train(corpus, preset="balanced", out=tmp_path / "here")
     xmtc.train(corpus, preset="balanced", out=tmp_path / "there", engine="ray")
     assert same(tmp_path / "here", tmp_path / "there")
-    with pytest.raises(ConfigError, match=r"takes about 99\.0 GiB, and the largest node has 1\.9 GiB"):
+    with pytest.raises(ConfigError, match=r"needs about 99\.0 GiB, and the largest node has 1\.9 GiB"):
         list(engine.run(tasks.square, [1], memory=99 << 30))
 
 

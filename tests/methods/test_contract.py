@@ -6,7 +6,6 @@ a baseline that does not. XMTC_CONTRACT names methods of other packages to run, 
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 
@@ -20,7 +19,6 @@ from xmtc.api import uses_dev
 from xmtc.core.config import merge
 from xmtc.core.errors import ConfigError, DataError, ModelError
 from xmtc.core.ranking import Ranking
-from xmtc.core.storage import MANIFEST, encode_manifest
 
 # method → settings with which it must overfit 64 documents
 METHODS = {
@@ -240,16 +238,6 @@ def test_repeats_under_a_seed_to_the_byte(method, tmp_path):
     assert files
     for file in files:
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes(), file
-
-
-def test_a_model_of_texts_that_claims_features_is_refused(model, tmp_path):
-    model.save(tmp_path / "m")
-    manifest = tmp_path / "m" / MANIFEST
-    raw = json.loads(manifest.read_text())
-    raw["details"]["features"] = 10**9
-    manifest.write_bytes(encode_manifest({key: value for key, value in raw.items() if key != "sha256"}))
-    with pytest.raises(ModelError):
-        xmtc.load(tmp_path / "m")
 
 
 def test_ranking_is_sorted_and_never_repeats(model):

@@ -11,7 +11,7 @@ from xmtc.app.cli.options import parse_duration
 from xmtc.core.errors import ConfigError
 
 pytest.importorskip("lightgbm")
-MEMBERS = ["ensemble", "linear", "knn", "match"]  # the labels have names
+MEMBERS = ["ensemble", "linear", "knn", "match", "linear-pairs", "linear-characters"]  # the labels have names
 
 
 def test_plan_before_and_leaderboard_after(data: Path, tmp_path: Path) -> None:
@@ -23,6 +23,8 @@ def test_plan_before_and_leaderboard_after(data: Path, tmp_path: Path) -> None:
         "linear",
         "knn",
         "match",
+        "linear-pairs",
+        "linear-characters",
         "learned ensemble of these",
     ]
     assert not out.exists()
@@ -34,12 +36,12 @@ def test_plan_before_and_leaderboard_after(data: Path, tmp_path: Path) -> None:
     for result in (done, inspected):
         lines = [line.split() for line in result.out.splitlines()]
         (board,) = (i for i, line in enumerate(lines) if line == ["leaderboard"])
-        rows = [line[0] for line in lines[board : board + 8] if line and line[0] in MEMBERS]
+        rows = [line[0] for line in lines[board : board + 10] if line and line[0] in MEMBERS]
         assert rows == MEMBERS
         assert "PSP@5" in result.out
         assert "%" in result.out
     assert "time" in done.out
-    assert len(xmtc("inspect", out, "--json").json["details"]["leaderboard"]) == 4
+    assert len(xmtc("inspect", out, "--json").json["details"]["leaderboard"]) == 6
 
 
 @pytest.mark.parametrize(

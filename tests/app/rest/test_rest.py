@@ -146,7 +146,7 @@ MISTAKES: list[tuple[dict[str, Any], int, str]] = [
     ({"texts": ["a"], "include": ["t1"], "exclude": ["t1"]}, 422, "no label is left to suggest"),
     ({"texts": ["a"], "explain": ["nothing"]}, 404, "explain: unknown label 'nothing'"),
     ({"texts": ["a"] * 60, "explain": ["t1", "t2"]}, 422, "explain: 60 texts × 2 labels are too many"),
-    ({"texts": ["a"], "kk": 3}, 422, "kk: there is no such field"),
+    ({"texts": ["a"], "kk": 3}, 422, "kk: no such field"),
 ]
 
 

@@ -438,7 +438,7 @@ def test_refusals(encoders):
     with pytest.raises(ConfigError, match=r"encoder\.pool = cls3: cls3 reads 3 layers, but the encoder has 2"):
         xmtc.train(corpus, "lightxml", settings(encoders, encoder={"pool": "cls3"}))
     with pytest.raises(
-        ConfigError, match=r"head.label_init = documents needs a linear bottleneck .* head.sigmoid = false"
+        ConfigError, match=r"head.label_init = documents needs a linear bottleneck: set head.sigmoid = false"
     ):
         xmtc.train(corpus, "lightxml", settings(encoders, head={"label_init": "documents", "sigmoid": True}))
     features = replace(corpus, texts=None, X=sp.csr_matrix(np.eye(24, dtype=np.float32)))
