@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import typer
+from rich.text import Text
 from typer.core import TyperOption
 
 from xmtc.app.cli import commands
@@ -51,6 +52,13 @@ def test_help_texts_are_plain_english(name: str) -> None:
     command = COMMANDS[name]
     texts = [command.help, command.epilog, *(option.help for option in command.params)]
     assert [found[0] for text in texts if (found := MANNERED.search(text or ""))] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_text_is_taken_for_markup(name: str) -> None:
+    command = COMMANDS[name]
+    for text in (command.help, command.epilog, *(option.help for option in command.params)):
+        assert Text.from_markup(text or "").plain == (text or "")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -78,6 +78,25 @@ def test_update_inspect_and_convert_take_the_columns(shop: Path, tmp_path: Path)
     assert line["text"].startswith("Café regulation\n")
 
 
+def test_ensembles_seeds_and_comparisons_take_the_columns(shop: Path, tmp_path: Path) -> None:
+    for seed in (0, 1):
+        command = ["train", shop / "products.csv", *OPTIONS, "--seed", seed, "--out", tmp_path / f"m-{seed}"]
+        assert xmtc(*command, "--method", "knn").code == 0
+    both = ["ensemble", tmp_path / "m-0", shop / "model"]
+    assert xmtc(*both, "--out", tmp_path / "mean").code == 0
+    assert stored_mapping(tmp_path / "mean") == stored_mapping(shop / "model")
+    assert xmtc("evaluate", tmp_path / "mean", shop / "new.csv", "--json").json["n"] == 20
+    cascade = xmtc(*both, "--rule", "cascade", "--dev", shop / "new.csv", "--out", tmp_path / "cascade")
+    assert cascade.code == 0, cascade
+    assert "no column 'name'" in fails(
+        *both, "--rule", "cascade", "--dev", shop / "new.csv", "--text", "name", "--out", tmp_path / "other"
+    )
+    assert xmtc("evaluate", tmp_path / "m", shop / "new.csv", "--seeds", "0,1", "--json").json["n"] == 20
+    saved = tmp_path / "ranking.npz"
+    assert xmtc("evaluate", shop / "model", shop / "new.csv", "--save-ranking", saved).code == 0
+    assert xmtc("compare", saved, tmp_path / "m-0", "--data", shop / "new.csv", "--json").json["n"] == 20
+
+
 def test_options_of_tables_are_checked(shop: Path, tmp_path: Path) -> None:
     train = ["train", shop / "products.csv", "--out", tmp_path / "m"]
     assert "one character" in fails(*train, "--delimiter", "::")

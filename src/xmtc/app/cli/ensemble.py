@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 from xmtc.app.cli.listings import complete_rules
 from xmtc.app.cli.options import Group, ModelFolders, Out, Overwrite, Seed, check_path, parse_latency, parse_numbers
 from xmtc.app.cli.panels import data_option, method_option
+from xmtc.app.cli.table_options import TableOptions, takes_tables
 from xmtc.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from xmtc.core.corpus import Corpus
+    from xmtc.data import TableMapping
 
 
+@takes_tables
 def ensemble(
     models: ModelFolders,
     out: Out,
@@ -65,6 +68,8 @@ def ensemble(
     group: Group = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,
+    *,
+    table: TableOptions,
 ) -> None:
     """Combine trained models into one.
 
@@ -83,14 +88,16 @@ def ensemble(
     from xmtc.app.cli.progress import show_progress
     from xmtc.app.cli.tables import print_cascade, print_saved
     from xmtc.core.ensemble import AnyRule
+    from xmtc.data import store_mapping
 
     started = time.monotonic()
     if group is not None and dev is None:
         raise ConfigError("--group applies to the documents of --dev; give --dev DATA too")
     shares = None if weights is None else parse_numbers(weights, "--weights", "2,1")
+    mapping = table.mapping(*models)
     members = [api.load(folder) for folder in models]
     with show_progress() as progress:
-        corpus = None if dev is None else _read(dev, group)
+        corpus = None if dev is None else _read(dev, group, mapping)
         joined = api.ensemble(
             members,
             cast(AnyRule, rule),
@@ -104,13 +111,14 @@ def ensemble(
             overwrite=overwrite,
             progress=progress,
         )
+        store_mapping(out, mapping)
     print_saved(joined, out, None if dev is None else time.monotonic() - started)
     print_cascade(joined)
 
 
-def _read(data: str, group: str | None) -> Corpus:
+def _read(data: str, group: str | None, mapping: TableMapping | None) -> Corpus:
     """Read a file, or the dev split of a folder, or its train split if it has no dev split."""
     from xmtc import api
     from xmtc.data import splits
 
-    return api.read_corpus(data, "train" if "dev" not in splits(data) else "dev", group=group)
+    return api.read_corpus(data, "train" if "dev" not in splits(data) else "dev", group=group, mapping=mapping)

@@ -80,7 +80,7 @@ def evaluate(
     if seeds is not None:
         if report_file is not None or save_ranking is not None:
             raise ConfigError("--report and --save-ranking need a single model; leave them out with --seeds")
-        _evaluate_seeds(model, parse_seeds(seeds), data, split, truth, chosen, json)
+        _evaluate_seeds(model, parse_seeds(seeds), data, split, truth, chosen, json, table)
         return
     _check_report(report_file)
     check_parent(save_ranking)
@@ -159,7 +159,7 @@ def compare(
         loaded = {folder: api.load(folder) for folder in models if folder not in rankings}
         announce_kernels(progress)
         progress.stage("reading documents")
-        corpus = api.read_corpus(data, split, mapping=table.mapping(models[0]))
+        corpus = api.read_corpus(data, split, mapping=table.mapping(*models))
         if report_file is None:
             given = {path: rankings.get(path) or loaded[path] for path in models}
             comparison = api.compare(given, corpus, truth.value, chosen, all_pairs=all_pairs, progress=progress)
@@ -176,7 +176,14 @@ def compare(
 
 
 def _evaluate_seeds(
-    model: str, seeds: list[int], data: str, split: str, truth: Truth, propensity: Propensity | None, json: bool
+    model: str,
+    seeds: list[int],
+    data: str,
+    split: str,
+    truth: Truth,
+    propensity: Propensity | None,
+    json: bool,
+    table: TableOptions,
 ) -> None:
     """Print the mean and standard deviation of each score over models with different seeds."""
     from statistics import mean, stdev
@@ -192,7 +199,7 @@ def _evaluate_seeds(
         loaded = [api.load(folder) for folder in folders]
         announce_kernels(progress)
         progress.stage("reading documents")
-        corpus = api.read_corpus(data, split)
+        corpus = api.read_corpus(data, split, mapping=table.mapping(*folders))
         reports = [
             api.evaluate(one, corpus, truth.value, propensity, intervals=False, progress=progress) for one in loaded
         ]

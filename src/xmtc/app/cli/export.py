@@ -20,9 +20,8 @@ def export(
 ) -> None:
     """Export a neural model so that it ranks with ONNX Runtime, without torch.
 
-    The new folder works like any other model. Using it needs `pip install 'xmtc[onnx]'` and no torch; exporting needs
-    torch and `pip install 'xmtc[export]'`. --int8 changes scores slightly: check the model with `xmtc compare`, and
-    calibrate it again.
+    The new folder works like any other model. Using it needs the extra `onnx` and no torch; exporting needs torch and
+    the extra `export`. --int8 changes scores slightly: check the model with `xmtc compare`, and calibrate it again.
     """
     from xmtc import api
     from xmtc.app.cli.progress import show_progress

@@ -36,12 +36,12 @@ class TableOptions(NamedTuple):
     encoding: str | None = None
     table: str | None = None
 
-    def mapping(self, model: str | None = None) -> TableMapping | None:
-        """Return the given options, completed by those stored in the model folder; None if there are none."""
+    def mapping(self, *models: str) -> TableMapping | None:
+        """Return the given options, completed by the first ones stored in a model folder; None if there are none."""
         from xmtc.core.config import build
         from xmtc.data import TableMapping, stored_mapping
 
-        stored = None if model is None else stored_mapping(model)
+        stored = next((found for model in models if (found := stored_mapping(model)) is not None), None)
         given: dict[str, Any] = {name: value for name, value in self._asdict().items() if value is not None}
         if not given:
             return stored
