@@ -62,6 +62,7 @@ __all__ = [
     "evaluate",
     "export",
     "find_threshold",
+    "is_cheap",
     "list_methods",
     "list_recipes",
     "load",
@@ -980,7 +981,7 @@ def _teach(
     names = list(members) if isinstance(members, Mapping) else None
     models = [uncalibrated(model) for model in (members.values() if isinstance(members, Mapping) else members)]
     config = check_learn(models, tail)
-    lessons = find_lessons(models, dev, _train_again, _is_cheap, config.depth, config.documents, seed, progress)
+    lessons = find_lessons(models, dev, _train_again, is_cheap, config.depth, config.documents, seed, progress)
     return learn(models, config, dev, lessons, names=names, about=about, seed=seed, progress=progress)
 
 
@@ -1002,7 +1003,7 @@ def _teach_within(
     plain, light = ({name: uncalibrated(model) for name, model in given.items()} for given in (members, copies))
     models = [*plain.values(), *light.values()]
     config = check_learn(models, tail)
-    lessons = find_lessons(models, dev, _train_again, _is_cheap, config.depth, config.documents, seed, progress)
+    lessons = find_lessons(models, dev, _train_again, is_cheap, config.depth, config.documents, seed, progress)
     return learn_within(plain, light, config, dev, lessons, limit, about=about, seed=seed, progress=progress)
 
 
@@ -1042,7 +1043,7 @@ def _cascade(
     config = check_cascade(models, share)
     if budget is not None:
         config = check_cascade(models, share_within(models, dev, budget, progress))
-    lessons = find_lessons(models, dev, _train_again, _is_cheap, DEPTH, config.documents, seed, progress)
+    lessons = find_lessons(models, dev, _train_again, is_cheap, DEPTH, config.documents, seed, progress)
     return join_cascade(models, config, dev, lessons, seed=seed, progress=progress)
 
 
@@ -1061,14 +1062,16 @@ def _train_again(model: Model, corpus: Corpus, progress: Progress) -> Model:
     return train(corpus, manifest.method, manifest.config, seed=manifest.seed, progress=progress)
 
 
-def _is_cheap(model: Model) -> bool:
+def is_cheap(model: Model) -> bool:
     """Return whether training copies of a model on parts of a corpus is cheap enough to do without asking the user."""
     from xmtc.core.abilities import Composed
+    from xmtc.core.calibration import uncalibrated
     from xmtc.core.ensemble import CASCADE, LEARNED
 
+    model = uncalibrated(model)
     manifest = model.manifest
     if manifest.method == _ENSEMBLE and isinstance(model, Composed):
-        return manifest.config["rule"] not in (LEARNED, CASCADE) and all(map(_is_cheap, model.members))
+        return manifest.config["rule"] not in (LEARNED, CASCADE) and all(map(is_cheap, model.members))
     return manifest.details.format is None and open_method(manifest.method).cheap
 
 

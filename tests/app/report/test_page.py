@@ -309,6 +309,21 @@ def test_comparison(model: Path, other_model: Path, data: Path, tmp_path: Path) 
     assert [id for id, times in Counter(found.ids).items() if times > 1] == []
 
 
+def test_a_report_changes_no_score(tmp_path: Path) -> None:
+    # with k = 20, a knn model gives other labels of score 0 in the first five places than with k = 5
+    rows = [{"text": f"word{i} thing{i}", "labels": [f"l{i:02}"]} for i in range(30) for _ in range(1 + i % 7)]
+    write_lines(tmp_path / "train.jsonl", rows)
+    write_lines(tmp_path / "test.jsonl", [{**row, "labels": ["l13", "l20", "l27"]} for row in rows[::3]])
+    for method in ("knn", "linear"):
+        assert xmtc("train", tmp_path, "--method", method, "--out", tmp_path / method).code == 0
+    evaluate = ["evaluate", tmp_path / "knn", tmp_path, "--json"]
+    compare = ["compare", tmp_path / "knn", tmp_path / "linear", "--data", tmp_path, "--json"]
+    for command in (evaluate, compare):
+        for truth in ("all", "known"):
+            plain = xmtc(*command, "--truth", truth).json
+            assert xmtc(*command, "--truth", truth, "--report", tmp_path / "r.html").json == plain
+
+
 def test_features_and_single_documents(tmp_path: Path) -> None:
     (tmp_path / "train.txt").write_text("4 3 2\n0 0:1.0\n1 1:1.0\n0 0:0.5\n1 1:0.5\n")
     (tmp_path / "test.txt").write_text("1 3 2\n0 0:1.0\n")

@@ -20,6 +20,8 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.explanation import Explanation
 from xmtc.core.metrics import BINS, TruthMode, find_right, label_bins
 from xmtc.core.model import Model
+from xmtc.core.progress import Progress
+from xmtc.core.rank_corpus import fill_known
 from xmtc.core.ranking import Ranking
 
 _PAIRS = 20  # minimum pairs per point of the reliability diagram
@@ -97,6 +99,21 @@ class Example:
     id: str
     text: str | None
     tagged: dict[str, Tagged]  # by model
+
+
+def rank_scored(model: Model, corpus: Corpus, deep: Ranking, progress: Progress) -> Ranking:
+    """Return the ranking that is scored without a report too, given the one with 20 labels per document.
+
+    The first labels of linear, knn and match models depend a little on how many are asked for, so these models rank
+    once more; they are fast.
+    """
+    return api.rank_corpus(model, corpus, _TOP, progress) if api.is_cheap(model) else deep
+
+
+def judge_scored(model: Model, corpus: Corpus, ranking: Ranking, mode: TruthMode, progress: Progress) -> Judged:
+    """Compare the ranking of `rank_scored` with the truth, document by document, as the scores do."""
+    filled = fill_known(model, corpus, ranking, _TOP, progress) if mode == "known" else ranking
+    return judge(model, corpus, filled, mode)
 
 
 def judge(model: Model, corpus: Corpus, ranking: Ranking, mode: TruthMode) -> Judged:

@@ -8,7 +8,16 @@ from pathlib import Path
 
 from xmtc import api
 from xmtc.app.report import plots
-from xmtc.app.report.analysis import Judged, draw_differences, judge, measure_reliability, score_labels
+from xmtc.app.report.analysis import (
+    Judged,
+    Reliability,
+    draw_differences,
+    judge,
+    judge_scored,
+    measure_reliability,
+    rank_scored,
+    score_labels,
+)
 from xmtc.app.report.examples import show_difference
 from xmtc.app.report.markup import Content, Html, details, join, table, tag
 from xmtc.app.report.page import Page, Source, describe_origin, write_page
@@ -47,20 +56,28 @@ def compare_to_page(
     *,
     all_pairs: bool = False,
 ) -> Comparison:
-    """Compare models and write the page about them; documents are ranked only once."""
-    rankings = {name: api.rank_corpus(model, corpus, DEPTH, progress) for name, model in models.items()}
+    """Compare models and write the page about them; the scores are those of `xmtc compare` without a page."""
+    deep = {name: api.rank_corpus(model, corpus, DEPTH, progress) for name, model in models.items()}
+    rankings = {name: rank_scored(model, corpus, deep[name], progress) for name, model in models.items()}
     comparison = api.compare(
         models, corpus, source.truth, propensity, all_pairs=all_pairs, rankings=rankings, progress=progress
     )
     progress.stage("writing the report")
-    judged = {name: judge(models[name], corpus, ranking, source.truth) for name, ranking in rankings.items()}
+    judged = {name: judge_scored(models[name], corpus, rankings[name], source.truth, progress) for name in models}
+    reliability = {name: measure_reliability(judge(models[name], corpus, deep[name], source.truth)) for name in models}
     origin = describe_origin(source, corpus, comparison.propensity or {})
-    write_page(file, comparison_page(comparison, judged, origin, source.data))
+    write_page(file, comparison_page(comparison, judged, reliability, origin, source.data))
     return comparison
 
 
-def comparison_page(comparison: Comparison, judged: Mapping[str, Judged], origin: dict[str, str], data: str) -> Page:
-    """Return the page of a comparison; `judged`: the scored rankings by model, with 20 labels per document."""
+def comparison_page(
+    comparison: Comparison,
+    judged: Mapping[str, Judged],
+    reliability: Mapping[str, dict[str, Reliability]],
+    origin: dict[str, str],
+    data: str,
+) -> Page:
+    """Return the page of a comparison; `judged`: the scored rankings by model; reliability: by model."""
     names = short_names(comparison.models)
     shown = {names[model]: one for model, one in judged.items()}
     models = {name: one.model for name, one in shown.items()}
@@ -73,7 +90,7 @@ def comparison_page(comparison: Comparison, judged: Mapping[str, Judged], origin
         (
             "reliability",
             "Calibration",
-            reliability_section({name: measure_reliability(one) for name, one in shown.items()}),
+            reliability_section({names[model]: measured for model, measured in reliability.items()}),
         ),
         ("labels", "Labels", _labels(shown)),
         ("training", "Training", training_section(models)),

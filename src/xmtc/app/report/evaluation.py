@@ -9,7 +9,16 @@ from typing import Any
 from xmtc import api
 from xmtc.app.details import name_member
 from xmtc.app.report import plots
-from xmtc.app.report.analysis import Judged, draw_examples, judge, measure_reliability, score_labels
+from xmtc.app.report.analysis import (
+    Judged,
+    Reliability,
+    draw_examples,
+    judge,
+    judge_scored,
+    measure_reliability,
+    rank_scored,
+    score_labels,
+)
 from xmtc.app.report.examples import legend, show_example
 from xmtc.app.report.markup import Content, Html, table, tag
 from xmtc.app.report.page import Page, Source, describe_origin, write_page
@@ -55,24 +64,31 @@ def evaluate_to_page(
 ) -> tuple[Report, Ranking, dict[str, Any]]:
     """Evaluate a model and write the page about it; return report, ranking, and scores of the stages before the last.
 
-    Documents are ranked only once.
+    The scores are those of `xmtc evaluate` without a page.
     """
-    ranking, stages = api.rank_in_stages(model, corpus, DEPTH, source.truth, progress)
+    deep, stages = api.rank_in_stages(model, corpus, DEPTH, source.truth, progress)
+    ranking = rank_scored(model, corpus, deep, progress)
     report = api.evaluate(model, corpus, source.truth, propensity, ranking=ranking, progress=progress)
     report = replace(report, model=name, data=source.data)
     progress.stage("writing the report")
     origin = describe_origin(source, corpus, report.propensity)
-    judged = judge(model, corpus, ranking, source.truth)
-    write_page(file, evaluation_page(report, judged, origin, stages.get("matching", ())))
+    judged = judge_scored(model, corpus, ranking, source.truth, progress)
+    reliability = measure_reliability(judge(model, corpus, deep, source.truth))
+    write_page(file, evaluation_page(report, judged, reliability, origin, stages.get("matching", ())))
     return report, ranking, stages
 
 
 def evaluation_page(
-    report: Report, judged: Judged, origin: dict[str, str], matching: Sequence[Mapping[str, Any]] = ()
+    report: Report,
+    judged: Judged,
+    reliability: dict[str, Reliability],
+    origin: dict[str, str],
+    matching: Sequence[Mapping[str, Any]] = (),
 ) -> Page:
-    """Return the page of an evaluation; `judged`: the scored ranking, with 20 labels per document.
+    """Return the page of an evaluation; `judged`: the scored ranking.
 
-    matching: scores of what the members of a model in stages retrieve, from `api.rank_in_stages`.
+    reliability: from `measure_reliability`. matching: scores of what the members of a model in stages retrieve, from
+    `api.rank_in_stages`.
     """
     model = judged.model
     sections = [
@@ -81,7 +97,7 @@ def evaluation_page(
         ("zipf-section", "The tail", zipf_section(model.labels)),
         ("labels", "Labels", section("labels", "Best and worst labels", label_tables(*score_labels(judged)))),
         ("examples", "Examples", _examples(judged)),
-        ("reliability", "Calibration", reliability_section({report.model: measure_reliability(judged)})),
+        ("reliability", "Calibration", reliability_section({report.model: reliability})),
         ("training", "Training", training_section({report.model: model})),
         ("scores", "All scores", _all_scores(report)),
         ("matching", "Matching", _matching(matching)),
