@@ -112,6 +112,8 @@ def test_k_that_is_none(on_texts, k):
         ({"corpus": "folder"}, DataError, "train takes a Corpus"),
         ({"seed": -1}, ConfigError, "seed must be"),
         ({"seed": "a"}, ConfigError, "seed must be"),
+        ({"seed": True}, ConfigError, "seed must be"),
+        ({"method": 3}, ConfigError, "method must be a name"),
         ({"config": "x"}, ConfigError, "config must be a mapping"),
         ({"method": "linaer"}, ConfigError, "Did you mean 'linear'"),
         ({"recipe": "linear/one-tre"}, ConfigError, "Did you mean 'linear/one-tree'"),
@@ -122,7 +124,31 @@ def test_wrong_arguments_of_train(corpus, arguments, error, words):
         xmtc.train(**{"corpus": corpus, **arguments})
 
 
+def test_seeds_of_numpy_are_numbers(corpus):
+    config = {"tree": {"trees": 1}}
+    found = [xmtc.train(corpus, config=config, seed=seed) for seed in (np.int64(3), 3)]
+    assert found[0].manifest.to_json() == found[1].manifest.to_json()
+
+
 def test_wrong_arguments_elsewhere(on_texts, corpus):
+    with pytest.raises(DataError, match="evaluate takes a Corpus"):
+        xmtc.evaluate(on_texts, TEXTS)
+    with pytest.raises(DataError, match="compare takes a Corpus"):
+        xmtc.compare({"a": on_texts, "b": on_texts}, TEXTS)
+    with pytest.raises(ConfigError, match="compare takes a mapping"):
+        xmtc.compare([on_texts, on_texts], corpus)
+    with pytest.raises(ConfigError, match="ensemble takes a list of models; got LinearModel"):
+        xmtc.ensemble(on_texts)
+    for call in (
+        lambda: xmtc.evaluate("model", corpus),
+        lambda: xmtc.compare({"a": "model"}, corpus),
+        lambda: xmtc.ensemble(["model", "other"]),
+        lambda: xmtc.update("model", corpus),
+        lambda: xmtc.calibrate("model", corpus),
+        lambda: xmtc.export("model", out="exported"),
+    ):
+        with pytest.raises(ModelError, match="give a model, not its path"):
+            call()
     with pytest.raises(ConfigError, match="propensity must be"):
         xmtc.evaluate(on_texts, corpus, propensity=(0.5, 0.4))
     with pytest.raises(DataError, match="a label must be a string"):

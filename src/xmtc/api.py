@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -202,7 +203,7 @@ def prepare_preset(
         ):
             raise ConfigError(f"{name} must be a positive number of seconds; got {limit!r}")
     # raises for an invalid language, seed or output folder
-    prepare_run(language=language, out=out, seed=seed, resume=resume, overwrite=overwrite)
+    seed = prepare_run(language=language, out=out, seed=seed, resume=resume, overwrite=overwrite).seed
     where = "local"
     if engine is not None or address is not None:
         from xmtc.engines import check_engine
@@ -257,7 +258,7 @@ def prepare_run(
     workers: int | None = None,
 ) -> TrainingRun:
     """Check the arguments of `train` before any documents are read; takes the same arguments."""
-    if not isinstance(seed, int) or not 0 <= seed < 2**32:
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= seed < 2**32:  # numpy's integers too
         raise ConfigError(f"seed must be a whole number from 0 to 4294967295; got {seed!r}")
     method, settings = read_settings(method, config, recipe, language)
     if out is not None and WRITES:
@@ -266,7 +267,7 @@ def prepare_run(
         engine = engine or "ray"
         _check_engine(method, settings, engine, address, workers, out)
     place = None if out is None else Path(out)
-    return TrainingRun(method, settings, place, seed, resume, overwrite, engine, address, workers)
+    return TrainingRun(method, settings, place, int(seed), resume, overwrite, engine, address, workers)
 
 
 @dataclass(frozen=True)
@@ -515,6 +516,9 @@ def evaluate(
     from xmtc.core import metrics
     from xmtc.core.suspicions import check_evaluation
 
+    _check_models(model)
+    if not isinstance(corpus, Corpus):
+        raise DataError(f"evaluate takes a Corpus, as read_corpus gives it; got {type(corpus).__name__}")
     if propensity is not None and not isinstance(propensity, Propensity):
         raise ConfigError(f"propensity must be a Propensity, such as Propensity(A=0.55, B=1.5); got {propensity!r}")
     if ranking is None:
@@ -570,6 +574,11 @@ def compare(
     from xmtc.core.saved_ranking import SavedRanking
     from xmtc.core.suspicions import check_evaluation
 
+    if not isinstance(models, Mapping):
+        raise ConfigError(f"compare takes a mapping from names to models; got {type(models).__name__}")
+    if not isinstance(corpus, Corpus):
+        raise DataError(f"compare takes a Corpus, as read_corpus gives it; got {type(corpus).__name__}")
+    _check_models(*models.values())
     if not models:
         raise ConfigError("a comparison needs two or more models; got 0")
     first = next(iter(models.values()))
@@ -600,6 +609,13 @@ def compare(
     progress.stage("scoring")
     compared = metrics.compare(found, all_pairs=all_pairs)
     return replace(compared, propensity={"A": used.A, "B": used.B, "N": n_documents})
+
+
+def _check_models(*models: object) -> None:
+    """Raise for a path in place of a model."""
+    for model in models:
+        if isinstance(model, (str, Path)):
+            raise ModelError(f"give a model, not its path; load it with xmtc.load({str(model)!r})")
 
 
 def save_ranking(
@@ -682,6 +698,9 @@ def ensemble(
     from xmtc.core.suspicions import check_members
     from xmtc.methods.ensemble import join
 
+    if isinstance(models, str) or not isinstance(models, Sequence):
+        raise ConfigError(f"ensemble takes a list of models; got {type(models).__name__}")
+    _check_models(*models)
     if out is not None:
         check_target(out, overwrite=overwrite)
     if rule != CASCADE and (share is not None or budget is not None):
@@ -755,6 +774,7 @@ def update(
         raise ConfigError(f"retire takes a list of labels; got the string {retire!r}: put it in a list")
     if isinstance(budget, bool) or not isinstance(budget, (int, float)) or not 0 <= budget <= 1:
         raise ConfigError(f"budget must be a share from 0 to 1; got {budget!r}")
+    _check_models(model)
     method = check_update(model)
     if out is not None:
         check_target(out, overwrite=overwrite)
@@ -839,6 +859,7 @@ def export(
     from xmtc.core.exportable import Exportable
     from xmtc.core.storage import write_folder
 
+    _check_models(model)
     if to != "onnx":
         raise ConfigError(f"a model can only be exported to 'onnx'; got {to!r}")
     plain = uncalibrated(model)
@@ -923,6 +944,7 @@ def calibrate(
     )
     from xmtc.core.held_out import find_unseen
 
+    _check_models(model)
     check_method(method)
     model = uncalibrated(model)
     if model.manifest.method == _ENSEMBLE and model.manifest.details.dev == corpus.fingerprint():

@@ -45,7 +45,9 @@ def read_settings(
         config = config.model_dump()
     if config is not None and not isinstance(config, Mapping):
         raise ConfigError(f"config must be a mapping of settings; got {type(config).__name__}")
-    method = method or "linear"
+    method = "linear" if method is None else method
+    if not isinstance(method, str):
+        raise ConfigError(f"method must be a name, such as 'linear'; got {method!r}")
     Config = open_method(method).Config
     if language is not None:
         from xmtc.core.languages import find_language
