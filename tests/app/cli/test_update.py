@@ -116,6 +116,13 @@ def test_retired_labels_are_never_ranked_again(model: Path, grown: Path, tmp_pat
     assert xmtc("inspect", out).code == 0
 
 
+def test_a_model_without_clusters_mentions_none(data: Path, grown: Path, tmp_path: Path) -> None:
+    assert xmtc("train", data, "--method", "knn", "--out", tmp_path / "knn").code == 0
+    result = xmtc("update", tmp_path / "knn", grown, "--out", tmp_path / "newer")
+    assert result.code == 0, result
+    assert "1 new label, " in result.err
+
+
 def test_a_calibration_does_not_carry_over(model: Path, data: Path, grown: Path, tmp_path: Path) -> None:
     first = tmp_path / "first"
     shutil.copytree(model, first)

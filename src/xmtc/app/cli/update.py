@@ -131,8 +131,8 @@ def _report(done: dict[str, Any], progress: Progress) -> None:
     changes = []
     if done["new_labels"]:
         clusters = done.get("new_clusters", 0)
-        where = f"in {_count(clusters, 'new cluster')}" if clusters else "in existing clusters"
-        changes.append(f"{_count(done['new_labels'], 'new label')} {where}")
+        where = f" in {_count(clusters, 'new cluster')}" if clusters else " in existing clusters"
+        changes.append(_count(done["new_labels"], "new label") + (where if "nodes" in done else ""))
     if done["retired_labels"]:
         changes.append(f"{_count(done['retired_labels'], 'label')} retired")
     if done["documents"] and "nodes" not in done:  # a model that contains its documents
