@@ -66,6 +66,8 @@ def test_batches_are_bounded_and_lazy(tmp_path: Path) -> None:
 
 
 def test_unknown_format_is_refused(tmp_path: Path, refusal) -> None:
+    assert "does not exist" in refusal(flat, tmp_path / "a.docx")
+    (tmp_path / "a.docx").touch()
     assert "unknown format" in refusal(flat, tmp_path / "a.docx")
 
 

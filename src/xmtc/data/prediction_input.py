@@ -81,6 +81,8 @@ def _read(source: str | Path | IO[bytes], mapping: TableMapping) -> Iterator[Doc
         return read_jsonl(path, labelled=False, mapping=mapping)
     if ending in ENDINGS:
         return read_table(path, labelled=False, mapping=mapping)
+    if not path.exists():
+        raise DataError(f"{path} does not exist. Check the path.")
     raise DataError(
         f"unknown format of {path}; use the ending .txt (one text per line), .jsonl, .csv, .tsv, .parquet, .xlsx or "
         ".sqlite"

@@ -194,10 +194,10 @@ def test_what_cannot_be_asked_for(model: Path, calibrated: Path) -> None:
 
 def test_mistakes(model: Path, tmp_path: Path) -> None:
     assert "not both" in fails("predict", model, "sugar", "--input", "x.txt")
+    assert "is a folder" in fails("predict", model, "--input", tmp_path)
     assert "model.json" in fails("predict", tmp_path, "sugar")
     assert "no-such" in fails("predict", tmp_path / "no-such", "sugar")
     assert "no-such.txt" in fails("predict", model, "--input", tmp_path / "no-such.txt")
-    assert "format" in fails("predict", model, "--input", tmp_path)
     assert "cannot write" in fails("predict", model, "sugar", "--output", tmp_path / "no" / "x")
     assert "folder" in fails("predict", model, "sugar", "--output", tmp_path)
     assert "--output is empty" in fails("predict", model, "sugar", "--output", "")

@@ -195,6 +195,7 @@ def test_a_vocabulary_from_elsewhere(tmp_path: Path, refusal) -> None:
         with pytest.warns(DataWarning):
             assert read_corpus(data, labels=path, language="de").labels.names[0] == "Zucker"
     message = refusal(lambda: read_corpus(tmp_path / "corpus.csv", language="de"))
+    assert "does not exist" in refusal(read_vocabulary, tmp_path / "none")
     assert "has no vocabulary, so there is no language to choose" in message
     assert "unknown format" in refusal(read_vocabulary, tmp_path / "corpus.csv")
     (tmp_path / "l.jsonl").write_text('{"label": "sugar"}\n')

@@ -150,6 +150,8 @@ def _source(texts: list[str], path: str | None) -> list[str] | str:
             )
     if texts:
         return texts
+    if path is not None and Path(path).is_dir():
+        raise ConfigError(f"{path} is a folder; to tag all its files, give a folder for the results with --output")
     closed = sys.stdin is None
     if (path is None and (closed or sys.stdin.isatty())) or (path == "-" and closed):
         raise ConfigError("nothing to tag; give TEXT, or --input FILE, or pipe documents to standard input")

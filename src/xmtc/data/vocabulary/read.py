@@ -64,6 +64,8 @@ def read_vocabulary(path: str | Path, language: str | None = None) -> Described:
         if language is not None:
             raise DataError(f"{path} has one name per label, without a language; leave the language out")
         return read_annif_tsv(path)
+    if not path.exists():
+        raise DataError(f"{path} does not exist. Check the path.")
     raise DataError(
         f"unknown format of {path}; use the ending .jsonl for labels, or for a SKOS vocabulary {', '.join(FORMATS)}"
     )
