@@ -176,8 +176,9 @@ def test_one_folder_holds_all_members(ensemble, tmp_path):
     assert len(list((tmp_path / "model").rglob("tfidf"))) == 1
 
 
-def test_words_that_nobody_trains_are_held_once(settings, tmp_path):
-    given = {"encoder": {"freeze_words": True}, "cluster": {"vectors": ["text", "pifa"]}, "train": {"epochs": 1}}
+@pytest.mark.parametrize("frozen", [{"freeze_words": True}, {"freeze_layers": 1}])
+def test_words_that_nobody_trains_are_held_once(settings, tmp_path, frozen):
+    given = {"encoder": frozen, "cluster": {"vectors": ["text", "pifa"]}, "train": {"epochs": 1}}
     model = xmtc.train(documents(), "xbert", merge(settings, given))
     texts = list(documents(seed=1).texts)
     before = model.rank(texts, 5)

@@ -245,7 +245,7 @@ def load_reader(
     if match.kind == "xttention":
         return TextReader(Words.from_arrays(reader.arrays("words"), words.max_words), None)
     untrained, tokenizer = read_encoder(reader, "encoder", encoder)
-    if encoder.freeze_words and f"{_WORDS}.safetensors" in reader.files:  # otherwise each member has its own
+    if f"{_WORDS}.safetensors" in reader.files:  # frozen by freeze_words or freeze_layers; else each member has its own
         untrained.embed_words().requires_grad_(False)
         restore_network(untrained.embed_words, reader, _WORDS)
     return TextReader(tokenizer, untrained)
