@@ -126,9 +126,15 @@ def test_lessons() -> None:
     [lesson] = lessons([held, linear], [linear])  # a copy of the second without it
     assert not set(copies[0].ids) & set(whole.take(lesson.rows).ids)
     assert len(copies[0]) + len(lesson.rows) == 300
-    folds = lessons([linear, other], [linear], limit=90)
+    folds = lessons([linear, other], [linear], limit=120)
+    assert len(folds) == 3
     for lesson, part in zip(folds, copies, strict=True):
         assert not names_of(part, whole) & names_of(whole.take(lesson.rows), whole)
-    assert 87 <= sum(len(lesson.rows) for lesson in folds) <= 90
+    assert 117 <= sum(len(lesson.rows) for lesson in folds) <= 120
+    [lesson] = lessons([linear, other], [linear], limit=40)  # one of seven parts is enough
+    assert 35 <= len(lesson.rows) <= 40
+    assert len(copies) == 1
+    assert len(copies[0]) > 220
+    assert not names_of(copies[0], whole) & names_of(whole.take(lesson.rows), whole)
     with pytest.raises(DataError, match="method 'some' was trained on all of these documents"):
         lessons([linear, other], [])

@@ -51,7 +51,8 @@ def find_lessons(
     Models that were trained on other documents rank them as they are. For models that were trained on this corpus:
 
     - a model that held out a part of it ranks that part; the lessons are then limited to that part;
-    - a cheap model is replaced by copies trained without what they rank: by folds, or without that part;
+    - a cheap model is replaced by copies trained without what they rank: without that part, by folds or, if a fold has
+      `limit` documents or more, without one fold;
     - any other model raises an error.
 
     If a model can rank labels without documents, each document is ranked with a part of the labels hidden: models that
@@ -79,7 +80,10 @@ def find_lessons(
     again = [own and is_cheap(model) for model, own in zip(models, trained, strict=True)]
     parts = [usable]
     if any(again) and len(usable) == len(labelled):
-        parts = [labelled[rows] for rows in corpus.take(labelled).fold(FOLDS, seed)]
+        n_parts = max(FOLDS, len(labelled) // limit)
+        parts = [labelled[rows] for rows in corpus.take(labelled).fold(n_parts, seed)]
+        if len(labelled) >= FOLDS * limit:  # one part has enough documents, and its copies see most of the corpus
+            parts = parts[:1]
     for i, part in enumerate(parts):
         rankers = list(models)
         if any(again):
@@ -89,7 +93,7 @@ def find_lessons(
                 train_again(model, others, progress) if cheap else model
                 for model, cheap in zip(models, again, strict=True)
             ]
-        room = max(1, limit * len(part) // len(usable))
+        room = max(1, limit * len(part) // sum(map(len, parts)))
         rows = np.sort(np.random.default_rng(seed).permutation(part)[:room])
         if not any(_forget(ranker, ()) for ranker in rankers):
             ranked = corpus.take(rows)

@@ -105,7 +105,7 @@ def make_plan(preset: str, corpus: Corpus, time_limit: float | None, *, several:
     plan = Plan(preset, (first,), None, time_limit=time_limit)
     if preset == "fast":
         return plan
-    taught_by = min(20_000, len(corpus))
+    taught_by = min(12_000, len(corpus))  # the ensemble's setting `documents`
     teaching = 2 * (trees + neighbours) + (_SEVERAL if several else 1) * (taught_by * _TEACH + 5)
     if time_limit is not None and trees + neighbours + teaching > time_limit:
         reason = f"knn and the ensemble: they take about {describe_duration(neighbours + teaching)} more"

@@ -18,9 +18,9 @@ from xmtc.core.search_space import Tunable
 class BoosterConfig(Settings):
     """How the trees are trained."""
 
-    trees: int = Field(300, ge=1, le=10_000, description="number of boosted trees")
+    trees: int = Field(150, ge=1, le=10_000, description="number of boosted trees")
     leaves: Annotated[int, Tunable(7, 63, log=True)] = Field(31, ge=2, le=1024, description="maximum leaves per tree")
-    rate: float = Field(0.03, gt=0, le=1, description="learning rate: share of each tree's correction that is added")
+    rate: float = Field(0.06, gt=0, le=1, description="learning rate: share of each tree's correction that is added")
     least: int = Field(20, ge=1, description="minimum pairs per leaf")
 
 

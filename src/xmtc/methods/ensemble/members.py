@@ -36,7 +36,7 @@ class EnsembleConfig(Settings):
         0.0, ge=0, le=1, description="a right label weighs its inverse propensity to this power; 0: all weigh the same"
     )
     depth: int = Field(20, ge=1, le=10_000, description="number of labels per member that are candidates")
-    documents: int = Field(20_000, ge=1, description="maximum number of labelled documents to learn from")
+    documents: int = Field(12_000, ge=1, description="maximum number of labelled documents to learn from")
     booster: BoosterConfig = Field(default_factory=BoosterConfig)
     share: float = Field(0.2, ge=0, le=1, description="share of the documents that a cascade's expensive model ranks")
 
