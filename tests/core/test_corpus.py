@@ -159,8 +159,8 @@ def test_features_must_be_finite(bad):
 
 def test_whole_numbers_serve_as_labels_and_other_things_do_not():
     assert Corpus.from_lists(["a", "b"], [[7, "x"], [np.int64(7)]]).labels.ids == ("7", "x")
-    for bad in (1.5, None, True, ["x"]):
-        with pytest.raises(DataError, match="labels of document 1 must be strings; got"):
+    for bad in (1.5, None, True, ["x"], ""):
+        with pytest.raises(DataError, match="labels of document 1 must be strings, none empty; got"):
             Corpus.from_lists(["a", "b"], [["x"], [bad]])
 
 

@@ -295,3 +295,9 @@ def test_a_database_whose_schema_is_not_utf8_is_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"namely", b"n\xe4mely").replace(b"CREATE TABLE", b"CREATE TABXE"))
     with pytest.raises(DataError, match=r"cannot read .* as SQLite"):
         read_corpus(path)
+
+
+def test_a_name_of_a_table_for_a_file_of_one_table_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text,labels\nsugar beet,x\n")
+    with pytest.raises(DataError, match="is one table, and has none called 'other'; leave out --table"):
+        read_corpus(tmp_path / "a.csv", mapping=TableMapping(table="other"))

@@ -260,11 +260,11 @@ def _choose_groups(sizes: NDArray[np.int64], room: int, draw: Callable[[int], ND
 
 def _label(label: object, row: int) -> str:
     """Return a label as a string; whole numbers are accepted too, because they are common as ids."""
-    if isinstance(label, str):
+    if isinstance(label, str) and label:
         return to_utf8(label).decode()
     if isinstance(label, (int, np.integer)) and not isinstance(label, bool):
         return str(label)
-    raise DataError(f"labels of document {row} must be strings; got {label!r}")
+    raise DataError(f"labels of document {row} must be strings, none empty; got {label!r}")
 
 
 def _count(Y: sp.csr_matrix) -> NDArray[np.int64]:

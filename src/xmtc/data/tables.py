@@ -74,6 +74,8 @@ def open_table(path: Path, mapping: TableMapping = DEFAULT) -> Table | None:
     opener = _OPEN.get(suffix(path))
     if opener is None:
         return None
+    if mapping.table is not None and suffix(path) not in _SEVERAL:
+        raise DataError(f"{path} is one table, and has none called {mapping.table!r}; leave out --table")
     table = opener(path, mapping)
     twice = {name for name, n in Counter(table.names).items() if n > 1}
     return table._replace(read=partial(_read_once, table, twice)) if twice else table
@@ -158,6 +160,7 @@ _OPEN: dict[str, Callable[[Path, TableMapping], Table]] = {
     **dict.fromkeys(SQLITE_ENDINGS, open_sqlite),
 }
 ENDINGS = tuple(_OPEN)
+_SEVERAL = (".xlsx", *SQLITE_ENDINGS)  # files of several tables
 
 
 def _as_json(labels: list[str]) -> str:

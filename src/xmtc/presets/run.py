@@ -255,8 +255,10 @@ class PresetRun:
             self.seconds["ensemble"] = time.monotonic() - started
             return joined
         (name, model), *_ = trained.members.items()
-        if clock.left() < self.seconds[name] or (trained.dev is None and len(trained.corpus) < 2):
-            progress.say("the model is not calibrated, because no time is left; run `xmtc calibrate` later")
+        alone = trained.dev is None and len(trained.corpus) < 2
+        if clock.left() < self.seconds[name] or alone:
+            reason = "one document is too few" if alone else "no time is left"
+            progress.say(f"the model is not calibrated, because {reason}; run `xmtc calibrate` later")
             return model
         return self.trainers.calibrate(model, trained.corpus if trained.dev is None else trained.dev, progress)
 

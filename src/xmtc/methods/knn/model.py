@@ -6,7 +6,7 @@ With S the k documents nearest to a text and s_i their similarities (cosine), a 
 
 so scores are between 0 and 1. With `neighbours.labels`, S also contains the k nearest label texts. Each is a key with
 one label, which may be a label without documents. If k exceeds the number of labels with votes, the other labels
-follow with score 0, most frequent first. docs/methods/knn.md describes how documents are compared.
+follow with scores of almost 0, most frequent first. docs/methods/knn.md describes how documents are compared.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from pydantic import Field
 from xmtc.core.config import Settings
 from xmtc.core.errors import ModelError
 from xmtc.core.explanation import Explanation
+from xmtc.core.filling import fill_up, most_frequent
 from xmtc.core.label_names import NamesConfig
 from xmtc.core.labels import LabelSet
 from xmtc.core.model import DisplayedModel, Documents, check_k
@@ -214,26 +215,11 @@ class KnnModel(DisplayedModel):
             shape = (len(found), len(self.labels))  # concepts come after the labels that have documents
             wide = sp.csr_matrix((counted.data, counted.indices, counted.indptr), shape=shape)
             counted = sp.csr_matrix(wide + _as_rows(by_label, entries, len(self.labels)))
-        ranking = Ranking.from_csr(counted, k)
-        return self._fill(ranking) if (ranking.labels < 0).any() else ranking
-
-    def _fill(self, ranking: Ranking) -> Ranking:
-        """Fill up rankings with fewer than k labels: add the most frequent other labels, with score 0."""
-        labels, scores = ranking.labels.copy(), ranking.scores.copy()
-        for row in np.flatnonzero((labels < 0).any(axis=1)).tolist():
-            listed = labels[row][labels[row] >= 0]
-            missing = labels.shape[1] - len(listed)
-            others = self._frequent[: labels.shape[1]]
-            others = np.sort(others[~np.isin(others, listed)][:missing])  # ties in a ranking are sorted by label
-            labels[row, len(listed) : len(listed) + len(others)] = others
-            scores[row, len(listed) : len(listed) + len(others)] = 0
-        return Ranking(labels, scores)
+        return fill_up(Ranking.from_csr(counted, k), self._frequent)
 
     @cached_property
     def _frequent(self) -> NDArray[np.int32]:
-        counts = self.labels.counts[: self.labels.n_labels]
-        order = np.lexsort((np.arange(len(counts)), -counts)).astype(np.int32)
-        return order[counts[order] > 0]
+        return most_frequent(self.labels)
 
     def _shared_words(
         self, text: str, pool: Pool, rows: NDArray[np.integer], votes: NDArray[np.float64]

@@ -1,6 +1,6 @@
 """MatchModel: find labels by their names in a text and rank them.
 
-If fewer than k labels are found, the others follow with score 0, most frequent first.
+If fewer than k labels are found, the others follow with scores of almost 0, most frequent first.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pydantic import Field
 from xmtc.core.config import Settings
 from xmtc.core.errors import DataError
 from xmtc.core.explanation import Explanation
+from xmtc.core.filling import fill_up, most_frequent
 from xmtc.core.labels import LabelSet
 from xmtc.core.model import DisplayedModel, Documents, check_k, pack_texts
 from xmtc.core.parallel import blocks, run
@@ -190,24 +191,14 @@ class MatchModel(DisplayedModel):
 
     @cached_property
     def _frequent(self) -> NDArray[np.int32]:
-        """Return the labels with training documents that are not retired, most frequent first."""
-        counts = self.labels.counts[: self.labels.n_labels]
-        order = np.lexsort((np.arange(len(counts)), -counts))
-        return order[counts[order] > 0].astype(np.int32)
+        return most_frequent(self.labels)
 
     def _rank(self, texts: Texts, pairs: Pairs, k: int) -> Ranking:
         describe(pairs, self.labels.counts, self.usage)
         scores = score(pairs, self.trees)
         indptr = np.concatenate([[0], np.cumsum(np.bincount(pairs.rows, minlength=len(texts)))])
         matrix = sp.csr_matrix((scores, pairs.entries, indptr), shape=(len(texts), len(self.labels)))
-        ranking = Ranking.from_csr(matrix, k)
-        for row in np.flatnonzero((ranking.labels < 0).any(axis=1)).tolist():
-            listed = ranking.labels[row][ranking.labels[row] >= 0]
-            others = self._frequent[:k]
-            others = np.sort(others[~np.isin(others, listed)][: k - len(listed)])  # ties are sorted by label
-            ranking.labels[row, len(listed) : len(listed) + len(others)] = others
-            ranking.scores[row, len(listed) : len(listed) + len(others)] = 0
-        return ranking
+        return fill_up(Ranking.from_csr(matrix, k), self._frequent)
 
     def _add_nearest(self, texts: Texts, pairs: Pairs) -> Pairs:
         """Return the pairs, plus pairs of the labels nearest by meaning, with similarities."""
