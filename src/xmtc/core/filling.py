@@ -1,8 +1,4 @@
-"""Fill up rankings with frequent labels, for methods that find only some labels of a document.
-
-The labels that are added have scores of almost 0, higher for more frequent ones. So the first labels of a document are
-the same for every k.
-"""
+"""Fill up rankings with frequent labels, for methods that find only some labels of a document."""
 
 from __future__ import annotations
 
@@ -14,8 +10,6 @@ from numpy.typing import NDArray
 from xmtc.core.labels import LabelSet
 from xmtc.core.ranking import Ranking
 
-_HIGHEST = 1e-30  # score of the most frequent label; what a method computes is far above, or means nothing
-
 
 def most_frequent(labels: LabelSet) -> NDArray[np.int32]:
     """Return the labels that have training documents, the most frequent first."""
@@ -25,16 +19,15 @@ def most_frequent(labels: LabelSet) -> NDArray[np.int32]:
 
 
 def fill_up(ranking: Ranking, order: NDArray[np.int32]) -> Ranking:
-    """Replace empty places by labels that are not listed, in this order."""
-    found = (ranking.labels >= 0) & (ranking.scores > _HIGHEST)
-    if found.all():
+    """Fill empty places with the first labels of `order` that are not listed; their score is 0."""
+    empty = ranking.labels < 0
+    if not empty.any():
         return ranking
     labels, scores = ranking.labels.copy(), ranking.scores.copy()
-    for row in np.flatnonzero(~found.all(axis=1)).tolist():
-        n_found = int(found[row].sum())  # a row is sorted: these come first
-        added = np.flatnonzero(~np.isin(order[: ranking.k], labels[row, :n_found]))[: ranking.k - n_found]
-        end = n_found + len(added)
-        labels[row, n_found:], scores[row, n_found:] = -1, -np.inf
-        labels[row, n_found:end] = order[added]
-        scores[row, n_found:end] = _HIGHEST * (1 - added / (len(order) + 1))
+    for row in np.flatnonzero(empty.any(axis=1)).tolist():
+        listed = labels[row][~empty[row]]
+        others = order[: ranking.k]
+        others = np.sort(others[~np.isin(others, listed)][: ranking.k - len(listed)])  # equal scores: by label
+        labels[row, len(listed) : len(listed) + len(others)] = others
+        scores[row, len(listed) : len(listed) + len(others)] = 0
     return replace(ranking, labels=labels, scores=scores)

@@ -6,7 +6,7 @@ With S the k documents nearest to a text and s_i their similarities (cosine), a 
 
 so scores are between 0 and 1. With `neighbours.labels`, S also contains the k nearest label texts. Each is a key with
 one label, which may be a label without documents. If k exceeds the number of labels with votes, the other labels
-follow with scores of almost 0, most frequent first. docs/methods/knn.md describes how documents are compared.
+follow with score 0, the most frequent ones. docs/methods/knn.md describes how documents are compared.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """MatchModel: find labels by their names in a text and rank them.
 
-If fewer than k labels are found, the others follow with scores of almost 0, most frequent first.
+If fewer than k labels are found, the others follow with score 0, the most frequent ones.
 """
 
 from __future__ import annotations
