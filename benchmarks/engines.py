@@ -32,7 +32,7 @@ from xmtc.engines import open_engine
 
 NAME = "engines"
 TRAINING, PREDICTION = 1.6, 1.7  # times as fast that two nodes must be
-_SHARDS, _PER_SHARD = 20, 2000
+_SHARDS, _PER_SHARD = 40, 20_000
 _STORE = 100_000_000  # bytes of a node's object store
 
 
