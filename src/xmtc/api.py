@@ -612,7 +612,7 @@ def compare(
 
 
 def _check_models(*models: object) -> None:
-    """Raise for a path in place of a model."""
+    """Raise ModelError if one is a path: a model must be loaded first."""
     for model in models:
         if isinstance(model, (str, Path)):
             raise ModelError(f"give a model, not its path; load it with xmtc.load({str(model)!r})")
