@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any, TypeVar
 
 from xmtc.core.errors import ModelError
+from xmtc.neural.prefix import cut_text, may_cut
 from xmtc.neural.windows import Choice, cut_windows
 
 T = TypeVar("T")
+_PER_TOKEN = 6  # characters of a text that are tokenized at first, per token that is read
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,26 @@ class Tokenizer:
 
         If there are several windows, they are concatenated, each with its special tokens.
         """
+        if not self._may_cut:
+            return self._read(texts)
+        wanted = self.windows * self.max_length  # a text that gives fewer tokens is tokenized again, with more of it
+        found: list[list[int]] = [[]] * len(texts)
+        left, size = list(range(len(texts))), _PER_TOKEN * wanted
+        while left:
+            cut = {i: cut_text(texts[i], size) for i in left}
+            for i, ids in zip(left, self._read(list(cut.values())), strict=True):
+                found[i] = ids
+            left = [i for i in left if len(found[i]) < wanted and len(cut[i]) < len(texts[i])]
+            size *= 4
+        return found
+
+    @cached_property
+    def _may_cut(self) -> bool:
+        """Whether the tokens that are read are the first ones, and do not depend on the rest of the text."""
+        return (self.windows == 1 or self.choice == "first") and may_cut(self.inner)
+
+    def _read(self, texts: Sequence[str]) -> list[list[int]]:
+        """Tokenize whole texts, and keep the tokens that are read."""
         if self.windows > 1:
             whole = self.inner(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
             before, after = self._special_ids()
