@@ -190,5 +190,5 @@ def test_tokenizers_that_read_whole_texts() -> None:
     two_words.add_tokens(["two words"])
     assert not may_cut(FastTokenizer(two_words.to_str(), 5))
     left = changed()
-    left.truncation_side = "left"  # type: ignore[attr-defined]
+    left.truncation_side = "left"
     assert not may_cut(left)

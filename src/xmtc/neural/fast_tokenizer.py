@@ -12,6 +12,7 @@ class FastTokenizer:
     """
 
     is_fast = True
+    truncation_side = "right"
 
     def __init__(self, content: str, max_length: int | None) -> None:
         from tokenizers import Tokenizer as Backend
@@ -31,9 +32,8 @@ class FastTokenizer:
         """Return the ids of tokens, and their offsets if wanted; a list of each for a list of texts."""
         one = isinstance(texts, str)
         batch = [texts] if one else texts
-        encode = self.backend_tokenizer.encode_batch
-        if not return_offsets_mapping:  # without offsets, which take time
-            encode = getattr(self.backend_tokenizer, "encode_batch_fast", encode)  # missing in old versions
+        backend = self.backend_tokenizer
+        encode = backend.encode_batch if return_offsets_mapping else backend.encode_batch_fast  # offsets take time
         encoded = encode(batch, add_special_tokens=add_special_tokens)
         found: dict[str, list[Any]] = {"input_ids": [each.ids for each in encoded]}
         if return_offsets_mapping:

@@ -39,7 +39,7 @@ def _is_plain(character: str) -> bool:
 
 def may_cut(inner: Any) -> bool:
     """Return whether a tokenizer gives the same tokens before a cut of `cut_text` as it gives for the whole text."""
-    if not inner.is_fast or getattr(inner, "truncation_side", "right") != "right":
+    if not inner.is_fast or inner.truncation_side != "right":
         return False
     backend = inner.backend_tokenizer
     try:
