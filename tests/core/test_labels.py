@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -42,6 +44,21 @@ def test_digest_text_is_what_the_concepts_print(labels):
     quoted = Concept("it's", name='a "b"\n', alternatives=("x", "y'"), parents=("sugar",))
     for one in (labels, LabelSet.build(["it's"], [*CONCEPTS, quoted])):
         assert one.digest_text() == "".join(map(repr, one.concepts()))
+
+
+def test_lines_are_the_json_of_the_concepts(labels):
+    odd = [
+        Concept("it's", name='a "b"\n\x00\u2028\\', alternatives=("x", 'y"', "\t"), parents=("sugar", "food")),
+        Concept("süß", description="Zoë\x1f", translations=(("de", "Süß"), ("fr", 'do"ux'))),
+    ]
+    for one in (labels, LabelSet.build(["it's", "süß"], [*CONCEPTS, *odd]).with_counts(range(7))):
+        assert len(list(one.lines())) == len(one)
+        for line, concept, count in zip(one.lines(), one.concepts(), one.counts.tolist(), strict=True):
+            fields = {key: value for key, value in vars(concept).items() if value and key != "id"}
+            if concept.translations:
+                fields["translations"] = dict(concept.translations)
+            fields |= {"label": concept.id, "count": count}
+            assert line == json.dumps(fields, ensure_ascii=False) + "\n"
 
 
 def test_encode_and_decode(labels):

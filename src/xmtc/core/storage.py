@@ -188,15 +188,9 @@ class FolderWriter:
             file.write(content)
 
     def labels(self, labels: LabelSet) -> None:
-        """Write the label set."""
+        """Write the label set, one JSON object per line."""
         with self._open(_LABELS) as file:
-            encode = json.JSONEncoder(ensure_ascii=False).encode
-            for concept, count in zip(labels.concepts(), labels.counts.tolist(), strict=True):
-                line = [(key, value) for key, value in vars(concept).items() if value and key != "id"]
-                if concept.translations:
-                    line[-1] = ("translations", dict(concept.translations))
-                line += [("label", concept.id), ("count", count)]
-                file.write(f"{encode(dict(line))}\n".encode())
+            file.writelines(line.encode() for line in labels.lines())
 
     def manifest(self, manifest: Manifest[Details]) -> None:
         """Write `model.json`, as the last file: a folder without it is not a model."""

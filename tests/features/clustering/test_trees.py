@@ -17,6 +17,7 @@ from xmtc.features.clustering import (
     MeansConfig,
     balanced_kmeans,
     label_tree,
+    split_part,
     split_to_size,
     two_means,
 )
@@ -151,6 +152,31 @@ def test_same_bytes_on_any_number_of_threads_and_blocks(monkeypatch):
         for threads in ("1", "2"):
             monkeypatch.setenv("XMTC_THREADS", threads)
             assert digest_of_trees() == whole
+
+
+def test_same_tree_if_splits_are_shared(monkeypatch):
+    vectors, config = random_rows(250, seed=11), ClusterConfig(size=6, branching=4)
+    whole = label_tree(vectors, config, 0)
+    for wide in (0, 2000, two_means._WIDE_ENTRIES):
+        monkeypatch.setattr(two_means, "_WIDE_ENTRIES", wide)
+        calls: list[list[int]] = []
+
+        def share(order, subtrees, calls=calls):
+            calls.append([len(splits) for splits in subtrees])
+            before = order.copy()
+            for splits in reversed(subtrees):  # none depends on another one of the same call
+                first, stop = int(splits[0, 0]), int(splits[0, 2])
+                own = before.copy()
+                split_part(vectors, own, splits, 0, config)
+                order[first:stop] = own[first:stop]
+
+        tree = label_tree(vectors, config, 0, share)
+        assert all(np.array_equal(a, b) for a, b in zip(tree.parents, whole.parents, strict=True))
+        n_splits = len(np.unique(whole.parents[-1])) - 1
+        assert sum(map(sum, calls)) == n_splits - 1  # all but the first
+        assert all(set(sizes) == {1} for sizes in calls[:-1])
+        assert len(calls[0]) == 2
+        assert len(calls) > 2 or wide > 0
 
 
 def test_same_bytes_in_another_process():

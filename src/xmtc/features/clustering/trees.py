@@ -20,7 +20,7 @@ from xmtc.core.partition import LabelTree, Partition
 from xmtc.features.clustering.config import MeansConfig, Weighting
 from xmtc.features.clustering.kway import assign_clusters
 from xmtc.features.clustering.splits import Splits, cluster_bounds, plan_clusters, plan_halves, plan_tree
-from xmtc.features.clustering.two_means import Rule, Share, make_splits, rows_of, split_subtree
+from xmtc.features.clustering.two_means import Rule, Share, make_splits, rows_of, run_splits
 
 Vectors = sp.csr_matrix | NDArray
 
@@ -51,7 +51,7 @@ def label_tree(vectors: Vectors, config: ClusterConfig, seed: int, share: Share 
     either side: in halves if K is a power of two. The levels above join neighbours of the same splits, as PECOS
     does, and nodes have about equally many children. With L ≤ `size` the tree is flat.
 
-    share: runs the splits below the top ones elsewhere, by `split_part`.
+    share: runs the splits below the top one elsewhere, by `split_part`.
     """
     n_labels = _check(vectors).shape[0]
     if n_labels <= config.size:
@@ -65,7 +65,7 @@ def split_part(vectors: Vectors, order: NDArray[np.int32], splits: Splits, seed:
 
     None of the splits may be the parent of a split outside the list.
     """
-    split_subtree(rows_of(vectors), order, splits, seed, vectors.shape[1], _rule(means))
+    run_splits(rows_of(vectors), vectors.shape[1], order, splits, seed, _rule(means))
 
 
 def split_to_size(vectors: Vectors, size: int, seed: int, means: MeansConfig = MEANS) -> Partition:

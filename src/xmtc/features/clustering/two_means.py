@@ -29,7 +29,7 @@ from xmtc.features.select import nth_smallest
 Ints = NDArray[np.integer]
 Floats = NDArray[np.floating]
 
-_WIDE_ENTRIES = 4_000_000  # nodes with more entries than this, and more than 1/64 of all, are split in blocks
+_WIDE_ENTRIES = 4_000_000  # nodes with more entries than this, and more than 1/64 of all, are split on their own
 _BLOCK_ENTRIES = 200_000  # approximate entries of a block of members
 _COLUMN_BLOCKS = 16
 
@@ -85,32 +85,50 @@ def make_splits(
     with the smallest scores left, as many as the split specifies; a row of zeros scores 0, between the two. Members of
     a side keep their previous order, which also breaks ties.
 
-    share: runs the splits of subtrees elsewhere; see `Share`.
+    share: runs splits elsewhere; see `Share`. It gets the large splits first, one depth at a time, then the subtrees.
     """
     entries = int(np.diff(rows.starts)[order].sum())
     wide = max(_WIDE_ENTRIES, entries // 64) / max(1, entries) * len(order)
-    subtrees = []
+    large: list[list[Splits]] = []  # depth → splits on their own, so that the sides of each become separate tasks
+    subtrees: list[Splits] = []
+    stops: list[int] = []  # of the large splits above the next one
     i = 0
     while i < len(splits):
-        start, cut, stop = splits[i].tolist()
-        if stop - start > wide:
-            _split_wide(rows, n_columns, order, (start, cut, stop), seed, rule)
-            i += 1
-        elif 2 * (stop - start) > len(order):  # alone, so that its two sides become separate tasks
-            split_subtree(rows, order, splits[i : i + 1], seed, n_columns, rule)
+        start, _, stop = splits[i].tolist()
+        while stops and stops[-1] <= start:
+            stops.pop()
+        if stop - start > wide or 2 * (stop - start) > len(order):
+            if len(stops) == len(large):
+                large.append([])
+            large[len(stops)].append(splits[i : i + 1])
+            stops.append(stop)
             i += 1
         else:
             # starts are ascending, so the subtree ends at the first split that starts after it
             end = int(np.searchsorted(splits[:, 0], stop))
             subtrees.append(splits[i:end])
             i = end
+    for alone in large:
+        if share is not None and len(alone) > 1:
+            share(order, alone)
+        else:
+            for split in alone:
+                run_splits(rows, n_columns, order, split, seed, rule)
     if share is not None:
         share(order, subtrees)
     else:
         run(lambda subtree: split_subtree(rows, order, subtree, seed, n_columns, rule), subtrees)
 
 
-def _split_wide(rows: Rows, n_columns: int, order: Ints, split: tuple[int, int, int], seed: int, rule: Rule) -> None:
+def run_splits(rows: Rows, n_columns: int, order: Ints, splits: Splits, seed: int, rule: Rule) -> None:
+    """Run the splits of a subtree as `split_subtree` does; a single large split uses all threads."""
+    if len(splits) == 1 and int(np.diff(rows.starts)[order[splits[0, 0] : splits[0, 2]]].sum()) > _WIDE_ENTRIES:
+        _split_wide(rows, n_columns, order, splits[0].tolist(), seed, rule)
+    else:
+        split_subtree(rows, order, splits, seed, n_columns, rule)
+
+
+def _split_wide(rows: Rows, n_columns: int, order: Ints, split: list[int], seed: int, rule: Rule) -> None:
     """Split one node on all threads, exactly as `split_subtree` does on one."""
     start, cut, stop = split
     members = order[start:stop]

@@ -1,10 +1,12 @@
 """Compute label vectors and label clusters in tasks: vectors by blocks of labels, clusters by subtrees.
 
 One task adds up a label's documents in order, so the sums are byte-identical to those computed in memory. The process
-that runs the tasks makes the top splits of a tree, on all its threads.
+that runs the tasks makes the first split of a tree, on all its threads.
 """
 
 from __future__ import annotations
+
+from itertools import count
 
 import numpy as np
 import scipy.sparse as sp
@@ -65,25 +67,26 @@ def vectors_task(job: Job) -> None:
 
 
 def cluster(work: Work, vectors: sp.csr_matrix, name: str, seed: int) -> LabelTree:
-    """Return `label_tree` of the vectors; subtrees are split in tasks."""
+    """Return `label_tree` of the vectors; all splits but the first run in tasks."""
+    waves = count()  # the large splits of one depth, then those of the next depth, and last all subtrees below
 
     def share(order: NDArray[np.integer], subtrees: list[NDArray[np.int64]]) -> None:
+        wave = f"{name}/splits-{next(waves)}"
         bounds = np.cumsum([0, *map(len, subtrees)])
         plan = {"order": order.astype(np.int32), "splits": np.concatenate([*subtrees, np.empty((0, 3), np.int64)])}
-        finish_stage(work.folder, f"{name}/splits", lambda: {**plan, "bounds": bounds})
-        stages = [(f"{name}/clusters/{i}", [i]) for i in range(len(subtrees))]
+        finish_stage(work.folder, f"{wave}/plan", lambda: {**plan, "bounds": bounds})
+        stages = [(f"{wave}/{i}", [i]) for i in range(len(subtrees))]
         work.run("clustering labels", cluster_task, stages, seed)
         for i, splits in enumerate(subtrees):
-            order[int(splits[0, 0]) : int(splits[0, 2])] = read_stage(work.folder, f"{name}/clusters/{i}")["order"]
+            order[int(splits[0, 0]) : int(splits[0, 2])] = read_stage(work.folder, f"{wave}/{i}")["order"]
 
     work.progress.stage("clustering labels")
     return label_tree(vectors, work.config.cluster, seed, share)
 
 
 def cluster_task(job: Job) -> None:
-    """Split one subtree of the labels."""
-    name = job.stage.split("/")[0]
-    plan = read_stage(job.folder, f"{name}/splits", "r+")
+    """Run the splits of one subtree of the labels, or one large split."""
+    plan = read_stage(job.folder, f"{job.stage.rpartition('/')[0]}/plan", "r+")
     (subtree,) = job.parts
     splits = plan["splits"][slice(*plan["bounds"][subtree : subtree + 2].tolist())]
     order = np.array(plan["order"])
