@@ -321,6 +321,10 @@ def test_match_is_a_member_where_labels_have_names() -> None:
     assert members(named) == ["linear", "knn", "match", *views]
     assert members(named, 30) == ["linear", "knn", *views]
     assert "match: it and its copies" in make_plan("balanced", named, 30).left_out[0]
+    assert "match: it takes" in make_plan("balanced", named, 15, has_dev=True).left_out[0]
+    with_dev = make_plan("balanced", named, 30, has_dev=True)  # no copies of members
+    assert [planned.member.name for planned in with_dev.members] == ["linear", "knn", "match", *views]
+    assert with_dev.teaching == make_plan("balanced", TRAIN, None, has_dev=True).teaching
     assert make_plan("fast", named, None).members[0].member.name == "linear"
 
 

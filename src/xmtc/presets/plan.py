@@ -16,6 +16,7 @@ from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError, nearest
 from xmtc.core.outlined import Outlined, Pace, Timed
 from xmtc.core.progress import describe_duration
+from xmtc.core.threads import n_threads
 from xmtc.presets.members import (
     CHARACTERS,
     ENCODERS,
@@ -38,8 +39,9 @@ EPOCHS = 4  # of fine-tuning, if there is time
 _WANTED = 2.5  # minimum epochs for a larger encoder to be better than a smaller one
 _LEAST = 0.3  # of an epoch: less is not worth starting
 _FIRST = 0.65  # share of the time for encoders that the first one may take
-# approximate seconds on one core per million characters, and per document; measured on texts of 10 to 500 words
-_LINEAR, _PAIRS, _CHARACTERS, _KNN, _MATCH, _TEACH = 0.8, 0.6, 3.0, 0.15, 1.2, 2.5e-3
+# approximate seconds on one core per million characters and per thousand documents; measured on texts of 10 to 800 words
+_LINEAR, _PAIRS, _CHARACTERS, _KNN = (0.25, 0.15), (0.4, 0.06), (3.0, 0.0), (0.2, 0.02)
+_MATCH, _TEACH = 0.8, 2.5e-3  # seconds per million characters, and on two cores per document that teaches
 _SEVERAL = 4  # maximum ensembles that are trained to choose one by latency
 _MATCHED = 20_000  # maximum training documents of match
 _WHOLE = 2.0  # time of a step that trains all layers, against one with frozen layers
@@ -91,13 +93,20 @@ def check_preset(preset: str) -> None:
         )
 
 
-def make_plan(preset: str, corpus: Corpus, time_limit: float | None, *, several: bool = False) -> Plan:
+def make_plan(
+    preset: str, corpus: Corpus, time_limit: float | None, *, has_dev: bool = False, several: bool = False
+) -> Plan:
     """Plan a preset for a corpus; with a time limit, training steps of the encoders are timed here.
 
-    several: the members are combined in several ways, to choose one by latency.
+    has_dev: other documents train the ensemble, so that it needs no copies of the members. several: the members are
+    combined in several ways, to choose one by latency.
     """
-    characters = _characters(corpus)
-    trees, neighbours = _LINEAR * characters / 1e6 + 1, _KNN * characters / 1e6 + 1
+    characters, copies = _characters(corpus), 0 if has_dev else 2
+
+    def estimate(costs: tuple[float, float]) -> float:
+        return (costs[0] * characters / 1e6 + costs[1] * len(corpus) / 1e3) / n_threads() + 1
+
+    trees, neighbours = estimate(_LINEAR), estimate(_KNN)
     small = int(100 * 2**20 + 12 * characters)
     first = Planned(TREES, trees, small)
     if time_limit is not None and trees > time_limit:
@@ -106,18 +115,18 @@ def make_plan(preset: str, corpus: Corpus, time_limit: float | None, *, several:
     if preset == "fast":
         return plan
     taught_by = min(12_000, len(corpus))  # the ensemble's setting `documents`
-    teaching = 2 * (trees + neighbours) + (_SEVERAL if several else 1) * (taught_by * _TEACH + 5)
+    teaching = copies * (trees + neighbours) + (_SEVERAL if several else 1) * (taught_by * _TEACH + 5)
     if time_limit is not None and trees + neighbours + teaching > time_limit:
         reason = f"knn and the ensemble: they take about {describe_duration(neighbours + teaching)} more"
         return replace(plan, left_out=(reason,))
     plan = replace(plan, members=(first, Planned(NEIGHBOURS, neighbours, small)), teaching=teaching)
     if has_names(corpus):
         matched = characters * min(1.0, _MATCHED / max(1, len(corpus)))
-        plan = _add(plan, NAMES, _MATCH * matched / 1e6 + 15, small)
+        plan = _add(plan, NAMES, _MATCH * matched / 1e6 / n_threads() + 15, small, copies)
     if corpus.texts is not None:
-        plan = _add(plan, PAIRS, _PAIRS * characters / 1e6 + 1, small)
+        plan = _add(plan, PAIRS, estimate(_PAIRS), small, copies)
         if characters <= SHORT * len(corpus):
-            plan = _add(plan, CHARACTERS, _CHARACTERS * characters / 1e6 + 1, small)
+            plan = _add(plan, CHARACTERS, estimate(_CHARACTERS), small, copies)
     if preset == "balanced":
         return plan
     if corpus.texts is None:
@@ -130,14 +139,15 @@ def make_plan(preset: str, corpus: Corpus, time_limit: float | None, *, several:
     return _add_encoders(plan, corpus)
 
 
-def _add(plan: Plan, member: Member, seconds: float, memory: int) -> Plan:
+def _add(plan: Plan, member: Member, seconds: float, memory: int, copies: int) -> Plan:
     """Add a member, if there is time for it and for its copies that the ensemble needs."""
     known = sum(planned.seconds or 0 for planned in plan.members) + (plan.teaching or 0)
-    if plan.time_limit is not None and known + 3 * seconds > plan.time_limit:
-        reason = f"{member.name}: it and its copies take about {describe_duration(3 * seconds)} more"
+    if plan.time_limit is not None and known + (1 + copies) * seconds > plan.time_limit:
+        what = "it and its copies take" if copies else "it takes"
+        reason = f"{member.name}: {what} about {describe_duration((1 + copies) * seconds)} more"
         return replace(plan, left_out=(*plan.left_out, reason))
     added = Planned(member, seconds, memory)
-    return replace(plan, members=(*plan.members, added), teaching=(plan.teaching or 0) + 2 * seconds)
+    return replace(plan, members=(*plan.members, added), teaching=(plan.teaching or 0) + copies * seconds)
 
 
 def _add_encoders(plan: Plan, corpus: Corpus) -> Plan:

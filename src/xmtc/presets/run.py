@@ -132,9 +132,9 @@ class PresetRun:
     latency: float | None = None  # maximum seconds per document for the model
     seconds: dict[str, float] = field(default_factory=dict)  # by member, and of the ensemble, after `start`
 
-    def outline(self, corpus: Corpus) -> str:
+    def outline(self, corpus: Corpus, dev: Corpus | None = None) -> str:
         """Return the plan: members, minutes and memory; with a time limit, a few steps are timed."""
-        return "\n".join(self._plan(corpus.compact()).lines())
+        return "\n".join(self._plan(corpus.compact(), dev is not None).lines())
 
     def start(self, corpus: Corpus, dev: Corpus | None = None, progress: Progress = SILENT) -> Model:
         """Train the members and combine them, save the model if there is an output folder, and return it.
@@ -152,7 +152,7 @@ class PresetRun:
         plan = None if folder is None else folder.read_plan(self.preset, self.time_limit)
         if plan is None:
             progress.stage("planning")
-            plan = self._plan(corpus)
+            plan = self._plan(corpus, dev is not None)
             if folder is not None:
                 folder.write_plan(plan)
         for line in plan.lines():
@@ -171,8 +171,8 @@ class PresetRun:
                 model = self.trainers.load(self.out)
         return model
 
-    def _plan(self, corpus: Corpus) -> Plan:
-        return make_plan(self.preset, corpus, self.time_limit, several=self.latency is not None)
+    def _plan(self, corpus: Corpus, has_dev: bool) -> Plan:
+        return make_plan(self.preset, corpus, self.time_limit, has_dev=has_dev, several=self.latency is not None)
 
     def _train_members(
         self,

@@ -206,7 +206,7 @@ def train(
             if names := choose_names(data, spoken, progress):
                 corpus = api.read_corpus(data, "train", language=names, group=group, mapping=mapping)
         if dry_run:
-            print(run.outline(corpus))
+            print(run.outline(corpus) if isinstance(run, api.TrainingRun) else run.outline(corpus, read_dev(progress)))
             return
         if isinstance(run, api.TrainingRun) and run.uses_encoder:
             progress.say(run.outline(corpus))
