@@ -61,7 +61,7 @@ TOPICS = {
     "scale": Topic(
         "Scale",
         "What very many labels and large networks take. Texts and labels are drawn at random: only time and memory are "
-        "reported, never accuracy. [CLUSTERS.md](../CLUSTERS.md) shows how to train and predict on several machines.",
+        "reported, never accuracy. [SCALING.md](../SCALING.md) shows how to train and predict on several machines.",
         tuple(module.BENCHMARK for module in (scale, engines, match_scale, large_step, xbert_scale, xttention_step)),
     ),
     "cold": Topic(

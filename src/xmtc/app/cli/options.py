@@ -71,7 +71,7 @@ EngineOption = Annotated[
     advanced_option(
         "--engine",
         metavar="ENGINE",
-        help="Where to run: local (this process), processes (one per core) or ray (a cluster, see docs/CLUSTERS.md).",
+        help="Where to run: local (this process), processes (one per core) or ray (a cluster, see docs/SCALING.md).",
     ),
 ]
 Address = Annotated[
