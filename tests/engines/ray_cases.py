@@ -103,8 +103,26 @@ def test_tasks_run_on_every_node_with_one_thread_each(engine: Engine, tmp_path: 
 def test_what_a_task_or_a_node_lacks_is_one_line(engine: Engine, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="document 3 is wrong; mend it"):
         list(engine.run(tasks.refuse, [3]))
-    with pytest.raises(ConfigError, match=r"needs about 4\.0 GiB, and node .* has 1\.\d GiB per core"):
+    with pytest.raises(ConfigError, match=r"needs about 4\.0 GiB, and node .* has 1\.\d GiB; use nodes"):
         engine.check(tmp_path, 4 << 30)
+
+
+def test_a_node_has_memory_for_the_largest_task_and_for_a_small_one_per_core() -> None:
+    from xmtc.engines.ray import RayEngine
+
+    engine = object.__new__(RayEngine)  # without a cluster
+    reply = {"xmtc": "1", "python": "3.11.7", "sees": True}
+
+    def check(cores: int, memory: int) -> None:
+        node = {"NodeManagerAddress": "here", "Resources": {"CPU": cores, "memory": 8 << 30}}
+        engine._check_node(node, reply, ("1", "3.11.9"), None, memory)
+
+    check(8, 7 << 30)  # the others wait while it runs
+    check(8, 1 << 29)
+    with pytest.raises(ConfigError, match=r"needs about 9\.0 GiB, and node here has 8\.0 GiB; use nodes"):
+        check(1, 9 << 30)
+    with pytest.raises(ConfigError, match=r"needs about 1\.0 GiB, and node here has 0\.5 GiB per core"):
+        check(16, 2 << 30)
 
 
 def test_another_version_on_a_node_is_one_line(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,8 @@ Value = TypeVar("Value")
 Value_co = TypeVar("Value_co", covariant=True)
 C_contra = TypeVar("C_contra", bound=Settings, contravariant=True)
 
+LARGE_TASK = 1 << 30  # bytes: a task that needs more is run with its `memory`; every core has room for a smaller one
+
 
 class Shared(Protocol[Value_co]):
     """A handle to a value that tasks of an engine read; small and picklable."""
@@ -65,7 +67,10 @@ class Engine(Protocol):
         ...
 
     def check(self, folder: Path | None, memory: int = 0) -> None:
-        """Raise unless every machine has this version of xmtc, can access `folder`, and has `memory` bytes per task."""
+        """Raise unless every machine has this version of xmtc, can access `folder`, and has `memory` bytes for a task.
+
+        Up to LARGE_TASK bytes, it must have them for each core.
+        """
 
 
 @runtime_checkable

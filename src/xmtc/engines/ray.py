@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from xmtc.core.engine import LARGE_TASK
 from xmtc.core.errors import ConfigError, DataError, XmtcError
 from xmtc.core.progress import Progress
 from xmtc.core.threads import n_threads
@@ -163,7 +164,13 @@ class RayEngine:
             raise DataError(
                 f"node {name} does not see {folder}; use a folder that all nodes share, under the same path"
             )
-        room = node["Resources"].get("memory", 0) / max(1, node["Resources"].get("CPU", 1))
+        room = node["Resources"].get("memory", 0)
+        if 0 < room < memory:
+            raise ConfigError(
+                f"a task needs about {memory / 2**30:.1f} GiB, and node {name} has {room / 2**30:.1f} GiB; use nodes "
+                "with more memory"
+            )
+        room, memory = room / max(1, node["Resources"].get("CPU", 1)), min(memory, LARGE_TASK)
         if 0 < room < memory:
             raise ConfigError(
                 f"a task needs about {memory / 2**30:.1f} GiB, and node {name} has {room / 2**30:.1f} GiB per core; "

@@ -39,7 +39,7 @@ EPOCHS = 4  # of fine-tuning, if there is time
 _WANTED = 2.5  # minimum epochs for a larger encoder to be better than a smaller one
 _LEAST = 0.3  # of an epoch: less is not worth starting
 _FIRST = 0.65  # share of the time for encoders that the first one may take
-# approximate seconds on one core per million characters and per thousand documents; measured on texts of 10 to 800 words
+# approximate seconds on one core per million characters and per thousand documents, measured on 10 to 800 words
 _LINEAR, _PAIRS, _CHARACTERS, _KNN = (0.25, 0.15), (0.4, 0.06), (3.0, 0.0), (0.2, 0.02)
 _MATCH, _TEACH = 0.8, 2.5e-3  # seconds per million characters, and on two cores per document that teaches
 _SEVERAL = 4  # maximum ensembles that are trained to choose one by latency

@@ -12,12 +12,14 @@ from xmtc.core import parallel
 from xmtc.core.partition import LabelTree
 from xmtc.core.stages import finish_stage, read_stage
 from xmtc.linear.chunks import Chunk, LinearTree
+from xmtc.linear.lanes import LANES
 from xmtc.linear.solver import solve_block
 from xmtc.linear.tree import Biased, Block, Rows, Targets, train_tree
 from xmtc.methods.linear.tasks.rows import read_rows, without_bias
 from xmtc.methods.linear.tasks.work import Job, Work, group
 
 _TASKS = 64  # approximate number per level: enough to distribute, few enough for low overhead
+_PROCESS = 200 << 20  # bytes used by Python, numba and the kernels
 
 
 def train_nodes(work: Work, biased: Biased, Y: sp.csr_matrix, tree: LabelTree, name: str, seed: int) -> LinearTree:
@@ -32,7 +34,8 @@ def train_nodes(work: Work, biased: Biased, Y: sp.csr_matrix, tree: LabelTree, n
         sizes = [len(rows_of[parent][0]) for parent, _, _ in blocks]
         tasks = group(sizes, -(-sum(sizes) // _TASKS))
         step = f"training level {depth + 1} of {n_levels}"
-        work.run(step, solve_task, [(f"{stage}/blocks/{parts[0]}", parts) for parts in tasks], level_seed)
+        stages = [(f"{stage}/blocks/{parts[0]}", parts) for parts in tasks]
+        work.run(step, solve_task, stages, level_seed, memory=task_memory(max(sizes), biased[3]))
         return [chunk for parts in tasks for chunk in _read_chunks(work.folder, f"{stage}/blocks/{parts[0]}")]
 
     if config.tree.negatives == "tfn":  # only the other kinds of negatives read X itself
@@ -40,6 +43,11 @@ def train_nodes(work: Work, biased: Biased, Y: sp.csr_matrix, tree: LabelTree, n
     else:
         X = without_bias(biased, config.solver.bias)
     return train_tree(X, Y, tree, config.tree, config.solver, config.search, seed, work.progress, biased, share)
+
+
+def task_memory(n_documents: int, n_features: int) -> int:
+    """Return the bytes that a task takes for a node's documents: weights and dual variables of LANES children."""
+    return _PROCESS + 4 * LANES * (n_documents + n_features)
 
 
 def solve_task(job: Job) -> None:

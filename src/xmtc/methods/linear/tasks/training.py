@@ -20,15 +20,13 @@ from xmtc.core.storage import Manifest
 from xmtc.core.texts import Texts
 from xmtc.features.tfidf import Tfidf
 from xmtc.linear.chunks import LinearTree
-from xmtc.linear.lanes import LANES
 from xmtc.methods.linear.model import NAME, LinearConfig, LinearDetails, LinearModel
 from xmtc.methods.linear.tasks.labels import cluster, write_vectors
-from xmtc.methods.linear.tasks.nodes import train_nodes
+from xmtc.methods.linear.tasks.nodes import task_memory, train_nodes
 from xmtc.methods.linear.tasks.rows import read_rows, write_features, write_rows
 from xmtc.methods.linear.tasks.work import Work
 
 _PER_BYTE = 2  # bytes of memory per byte of text in training: counts, rows, and rows with the bias
-_PROCESS = 200 << 20  # bytes used by Python, numba and the kernels
 _SECONDS = 0.04, 0.04  # on one core per megabyte of text: to count and vectorise, and to train a tree
 
 
@@ -58,7 +56,7 @@ def train_in_tasks(
     if len(labelled) < len(corpus):  # without labels, a document gives no information about which labels it lacks
         Y = Y[labelled]
     biased = read_rows(folder)
-    engine.check(folder, _task_memory(len(labelled), biased[3]))
+    engine.check(folder, task_memory(len(labelled), biased[3]))  # of the root's tasks, the largest
     vectors = write_vectors(work, Y)
     trees: list[LinearTree] = []
     for i in range(config.tree.trees):
@@ -86,11 +84,6 @@ def _begin(folder: Path, identity: dict[str, object]) -> None:
         raise ConfigError(f"{folder} contains a run of other settings, data or seed; use those, or remove the folder")
 
 
-def _task_memory(n_documents: int, n_features: int) -> int:
-    """Return the bytes used by the largest task: the root's, with weights and dual variables of LANES children."""
-    return _PROCESS + 4 * LANES * (n_documents + n_features)
-
-
 def _say_plan(work: Work, corpus: Corpus) -> None:
     """Report what the run will need, estimated from sizes, before it starts."""
     work.engine.check(work.folder)
@@ -100,7 +93,7 @@ def _say_plan(work: Work, corpus: Corpus) -> None:
     megabytes = len(corpus.texts.buffer) / 2**20
     seconds = megabytes * (_SECONDS[0] + _SECONDS[1] * work.config.tree.trees) / work.engine.n_workers
     # many words occur once; a tenth of the bytes is an upper bound of the features of such small corpora
-    memory = _task_memory(len(corpus), len(corpus.texts.buffer) // 10 if megabytes < 100 else 1_000_000)
+    memory = task_memory(len(corpus), len(corpus.texts.buffer) // 10 if megabytes < 100 else 1_000_000)
     work.progress.say(
         f"{len(corpus):,} documents ({megabytes:,.0f} MiB of text), {corpus.labels.n_labels:,} labels, "
         f"{work.config.tree.trees} trees on {work.engine.outline}; about {memory / 2**20:,.0f} MiB per task and "

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from xmtc.core.engine import Engine
+from xmtc.core.engine import LARGE_TASK, Engine
 from xmtc.core.progress import Progress
 from xmtc.core.stages import is_finished
 from xmtc.methods.linear.model import LinearConfig
@@ -38,9 +38,14 @@ class Work:
     progress: Progress
 
     def run(
-        self, name: str, function: Callable[[Job], None], stages: Sequence[tuple[str, list[int]]], seed: int = 0
+        self,
+        name: str,
+        function: Callable[[Job], None],
+        stages: Sequence[tuple[str, list[int]]],
+        seed: int = 0,
+        memory: int = 0,
     ) -> None:
-        """Run the unfinished tasks of a step called `name`; stages: (stage, parts) of each task."""
+        """Run the unfinished tasks of a step; stages: (stage, parts) of each task; memory: bytes that a task takes."""
         self.progress.stage(name)
         jobs = [
             Job(self.folder, stage, parts, self.config, seed)
@@ -48,7 +53,7 @@ class Work:
             if not is_finished(self.folder, stage)
         ]
         done = len(stages) - len(jobs)
-        for _ in self.engine.run(function, jobs):
+        for _ in self.engine.run(function, jobs, memory=memory if memory > LARGE_TASK else 0):
             done += 1
             self.progress.step(done, len(stages))
 
