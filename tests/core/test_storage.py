@@ -15,7 +15,7 @@ from safetensors.numpy import load_file
 from xmtc.core.config import Settings
 from xmtc.core.errors import ModelError
 from xmtc.core.labels import Concept, LabelSet
-from xmtc.core.storage import MANIFEST, Details, FolderReader, Manifest, check_target, write_folder
+from xmtc.core.storage import ALIGNED, MANIFEST, Details, FolderReader, Manifest, check_target, write_folder
 
 
 class Inner(Settings):
@@ -67,6 +67,33 @@ def test_round_trip(tmp_path):
     assert isinstance(found["weights"].base, np.memmap)  # on disk until used
     assert load_file(reader.folder / "network.safetensors")["a"].dtype == np.float16
     assert reader.arrays("tree") == {}
+
+
+def test_weights_begin_where_kernels_want_them(tmp_path):
+    random = np.random.default_rng(0)
+    whole = {
+        "bias": random.normal(size=7).astype(np.float32),
+        "codes": random.integers(-9, 9, size=(16, 4), dtype=np.int8),
+        "empty": np.zeros((0, 3), np.float32),
+        "half": random.normal(size=(32, 3)).astype(np.float16),
+        "labels": np.arange(5),
+        "one": np.array(2.5),  # stored with a shape of (1,)
+        "rows": random.normal(size=(9, 16)).astype(np.float32).T,
+        "seen": np.array([True, False]),
+    }
+    with write_folder(tmp_path / "model") as out:
+        out.tensors("network", whole)
+        out.manifest(MADE)
+    path = tmp_path / "model" / "network.safetensors"
+    found = load_file(path)
+    assert found.keys() == whole.keys()
+    for name, array in whole.items():
+        assert found[name].dtype == array.dtype
+        assert np.array_equal(found[name], np.atleast_1d(array))
+    size = int.from_bytes(path.read_bytes()[:8], "little")
+    header = json.loads(path.read_bytes()[8 : 8 + size])
+    odd = {name for name, entry in header.items() if (8 + size + entry["data_offsets"][0]) % ALIGNED}
+    assert odd <= {name for name, array in whole.items() if array.nbytes % ALIGNED}
 
 
 def test_same_content_same_bytes(tmp_path):

@@ -115,11 +115,12 @@ def trained(kind: str) -> Tokenizer:
 
 @pytest.mark.parametrize("kind", ["wordpieces", "byte pairs", "unigram"])
 def test_trained_tokenizers(kind: str) -> None:
-    whole = trained(kind)
+    stored = trained(kind).to_str()
+    whole = Tokenizer.from_str(stored)  # its unigrams' scores differ in the last digit from those before storing
     texts = EDGES + make_texts(10, n=150)
     expected = [whole.encode(text).ids for text in texts]
     for max_length in (1, 5, 40):
-        tokenizer = Reader(FastTokenizer(whole.to_str(), max_length), max_length)
+        tokenizer = Reader(FastTokenizer(stored, max_length), max_length)
         assert tokenizer._may_cut
         assert tokenizer(texts) == [ids[:max_length] for ids in expected]
 

@@ -34,6 +34,13 @@ from xmtc.core.whole_folder import recover, whole_folder
 FORMAT = 1
 READ_BY = "0.1.0"  # the first version of xmtc that reads FORMAT
 MANIFEST = "model.json"
+ALIGNED = 64  # bytes: kernels round other addresses in another order, on some processors
+_KINDS = {  # numpy's types → those of safetensors
+    **{f"float{bits}": f"F{bits}" for bits in (16, 32, 64)},
+    **{f"int{bits}": f"I{bits}" for bits in (8, 16, 32, 64)},
+    "uint8": "U8",
+    "bool": "BOOL",
+}
 _LABELS = "labels.jsonl"
 _SEEN = "seen.bin"
 _INSIDE = re.compile(
@@ -170,13 +177,21 @@ class FolderWriter:
                 np.save(file, np.ascontiguousarray(array), allow_pickle=False)
 
     def tensors(self, name: str, tensors: Mapping[str, NDArray[Any]]) -> None:
-        """Write dense weights as <name>.safetensors."""
-        from safetensors.numpy import save
-
-        names = sorted(tensors)
-        arrays = [np.ascontiguousarray(tensors[key]) for key in names]
+        """Write dense weights as <name>.safetensors, where most of them begin at a multiple of `ALIGNED` bytes."""
+        arrays = {key: np.ascontiguousarray(tensors[key]) for key in sorted(tensors)}
+        arrays = dict(sorted(arrays.items(), key=lambda item: item[1].nbytes % ALIGNED > 0))  # odd sizes last
+        header: dict[str, dict[str, Any]] = {}
+        end = 0
+        for key, array in arrays.items():
+            start, end = end, end + array.nbytes
+            kind = _KINDS[array.dtype.name]
+            header[key] = {"dtype": kind, "shape": array.shape, "data_offsets": [start, end]}
+        described = json.dumps(header, separators=(",", ":")).encode()
+        described += b" " * (-(8 + len(described)) % ALIGNED)
         with self._open(f"{name}.safetensors") as file:
-            file.write(save(dict(zip(names, arrays, strict=True))))
+            file.write(len(described).to_bytes(8, "little") + described)
+            for array in arrays.values():
+                file.write(array.reshape(-1).view(np.uint8).data)
 
     def text(self, name: str, content: str) -> None:
         """Write a text file."""

@@ -17,7 +17,7 @@ from xmtc.core.errors import ModelError
 from xmtc.core.labels import LabelSet
 from xmtc.core.model import DisplayedModel, Documents, check_k, pack_texts
 from xmtc.core.ranking import Ranking
-from xmtc.core.storage import Details, FolderReader, FolderWriter, Manifest, write_folder
+from xmtc.core.storage import ALIGNED, Details, FolderReader, FolderWriter, Manifest, write_folder
 from xmtc.core.stored_arrays import LARGEST_WEIGHT, check_array
 from xmtc.core.texts import Texts
 from xmtc.features.tokens import tokenize
@@ -127,6 +127,8 @@ def restore_network(
                 raise ValueError(f"{key} holds other clusters than the labels have")
             if given.dtype != own.dtype or given.shape != own.shape:
                 weights[key] = given.to(own.dtype).view_as(own)
+            if weights[key].data_ptr() % ALIGNED:  # else scores may differ in the last digit from those before saving
+                weights[key] = weights[key].clone()
         network.load_state_dict(weights, assign=True)  # memory-mapped: processes that serve the same folder share pages
     except (SafetensorError, ValueError, RuntimeError, KeyError, TypeError, OSError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

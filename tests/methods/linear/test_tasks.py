@@ -87,7 +87,7 @@ class Failing(LocalEngine):
         self.left = tasks
         self.done = 0
 
-    def run(self, function, tasks):
+    def run(self, function, tasks, *, memory=0, queue=True):
         for place, task in enumerate(tasks):
             if self.left == 0:
                 raise KeyboardInterrupt
