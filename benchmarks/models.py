@@ -78,7 +78,15 @@ def describe_encoder(model: Model) -> str | None:
     settings = config["encoder"]
     name = Path(settings["name"]).name
     layers = f"{encoder.n_layers} layer{'s' if encoder.n_layers > 1 else ''}"
-    return f"{_ENCODERS.get(name, name)}{beside}, {layers}, {settings['max_length']} tokens"
+    return f"{_ENCODERS.get(name, name)}{beside}, {layers}, {settings['max_length']} tokens{_in_half(config)}"
+
+
+def _in_half(config: dict[str, Any]) -> str:
+    """Say that training computes in half precision here; nothing for float32."""
+    from xmtc.neural.devices import choose_number
+
+    number = choose_number(config["train"]["precision"])
+    return "" if number == "fp32" else f", {number}"
 
 
 def describe_version(model: Model) -> str | None:

@@ -13,8 +13,9 @@ import torch
 import xmtc
 from tests.neural.conftest import FAMILIES, TEXTS
 from xmtc.core.corpus import Corpus
+from xmtc.core.errors import ConfigError
 from xmtc.features.tokens import tokenize
-from xmtc.neural import lower
+from xmtc.neural import devices, lower
 from xmtc.neural.batches import Inputs
 from xmtc.neural.encoder import Encoder, PooledEncoderConfig, Tokenizer, load_encoder
 from xmtc.neural.lower import divide, keep_lower_states
@@ -141,3 +142,18 @@ def test_training_learns_the_same_with_stored_states(
     each_step = xmtc.train(corpus, method=method, config=config, out=tmp_path / "each-step").rank(texts, 3)
     assert np.allclose(np.sort(stored.scores), np.sort(each_step.scores), atol=0.02)
     assert not np.array_equal(stored.scores, each_step.scores)  # half precision: so it was used
+
+
+def test_states_are_computed_in_the_precision_of_the_steps(folder_of: Folders) -> None:
+    try:
+        devices._probe_bf16()
+    except ConfigError as error:
+        pytest.skip(str(error))
+    encoder, inputs = read(folder_of("bert"))
+    (plain,) = keep_lower_states(encoder, 1, [inputs], LAST)
+    (coarse,) = keep_lower_states(encoder, 1, [inputs], LAST, precision="bf16")
+    assert plain.tokens.states is not None
+    assert coarse.tokens.states is not None
+    assert not np.array_equal(plain.tokens.states, coarse.tokens.states)
+    assert np.allclose(plain.tokens.states, coarse.tokens.states, atol=0.05)
+    assert not torch.is_autocast_enabled("cpu")

@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -319,6 +320,51 @@ def test_bf16_trains_where_a_cpu_can() -> None:
     except ConfigError as error:
         pytest.skip(str(error))
     run(Toy(), epochs=1, precision="bf16")
+
+
+@pytest.fixture
+def forgets_the_processor() -> Iterator[None]:
+    """Answers of the processor are cached; a test that changes them must leave none behind."""
+    caches = (devices.choose_number, devices._probe_bf16)
+    for answers in caches:
+        answers.cache_clear()
+    yield
+    for answers in caches:
+        answers.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("known", "program", "expected"),
+    [
+        ({"avx512_bf16": True}, "pass", "bf16"),
+        ({"avx512_bf16": False, "amx_bf16": True}, "pass", "bf16"),
+        ({"amx_bf16": True}, "raise SystemExit(4)", "fp32"),  # the system does not allow it
+        ({"avx512_f": True}, "pass", "fp32"),  # would work, slowly
+    ],
+)
+@pytest.mark.usefixtures("forgets_the_processor")
+def test_auto_is_bf16_where_the_processor_has_instructions_for_it(
+    known: dict[str, bool], program: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: known, raising=False)
+    monkeypatch.setattr(devices, "_BF16_STEP", program)
+    assert devices.choose_number("auto") == expected
+    assert devices.choose_number("fp32") == "fp32"
+
+
+@pytest.mark.usefixtures("forgets_the_processor")
+def test_auto_trains_as_the_precision_that_it_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    monkeypatch.setattr(torch.cpu, "get_capabilities", dict, raising=False)
+    chosen, plain = Toy(), Toy()
+    plain.load_state_dict(chosen.state_dict())
+    run(chosen, precision="auto")
+    run(plain, precision="fp32")
+    for one, other in zip(chosen.parameters(), plain.parameters(), strict=True):
+        assert torch.equal(one, other)
 
 
 def test_a_loss_that_is_no_number_stops_the_run() -> None:

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from xmtc.core.cache import cache_folder
 from xmtc.core.progress import SILENT, Progress
 from xmtc.neural.batches import Inputs, order_batches
+from xmtc.neural.devices import Precision, computing_in
 from xmtc.neural.encoder import Encoded, Encoder
 from xmtc.neural.pooling import Pool
 
@@ -63,7 +64,12 @@ class Halves:
 
 
 def keep_lower_states(
-    encoder: Encoder, n_layers: int, inputs: Sequence[In], reads: Pool, progress: Progress = SILENT
+    encoder: Encoder,
+    n_layers: int,
+    inputs: Sequence[In],
+    reads: Pool,
+    progress: Progress = SILENT,
+    precision: Precision = "fp32",
 ) -> list[In]:
     """Return the inputs with the states after the first `n_layers` layers, which must be frozen and without dropout.
 
@@ -80,7 +86,8 @@ def keep_lower_states(
         encoder.halves = None
         return list(inputs)
     progress.stage(f"reading the {n_layers} frozen layers once")
-    states = [_read(encoder, encoder.halves, part, progress) for part in inputs]
+    with computing_in(precision):
+        states = [_read(encoder, encoder.halves, part, progress) for part in inputs]
     return [
         replace(part, tokens=replace(part.tokens, states=found)) for part, found in zip(inputs, states, strict=True)
     ]

@@ -17,6 +17,7 @@ from xmtc.core.outlined import Pace
 from xmtc.core.texts import Texts
 from xmtc.features.tokens import tokenize
 from xmtc.neural.batches import Batch, Inputs
+from xmtc.neural.devices import Precision, computing_in
 from xmtc.neural.encoder import Encoder, EncoderConfig, PooledEncoderConfig, load_encoder
 from xmtc.neural.heads import FlatHead
 from xmtc.neural.lower import keep_lower_states
@@ -46,11 +47,12 @@ def measure_pace(encoder_config: EncoderConfig, train: TrainConfig, corpus: Corp
         started = time.perf_counter()
         learnt = inputs
         if encoder_config.freeze_layers and encoder_config.dropout == 0:
-            (learnt,) = keep_lower_states(encoder, encoder_config.freeze_layers, [inputs], network.pool)
+            frozen, precision = encoder_config.freeze_layers, train.precision
+            (learnt,) = keep_lower_states(encoder, frozen, [inputs], network.pool, precision=precision)
         once = time.perf_counter() - started
         order = np.argsort(inputs.tokens.lengths, kind="stable")  # batches hold documents of similar length
         parts = [order[start : start + train.batch_size] for start in range(0, n, train.batch_size)]
-        step = _time_training(network, [learnt.collate(rows, Y).to(device) for rows in parts])
+        step = _time_training(network, [learnt.collate(rows, Y).to(device) for rows in parts], train.precision)
         read = _time_ranking(network, [inputs.collate(rows).to(device) for rows in parts])
     size = HeadSize(sum(p.numel() for p in network.head.parameters()), 0, 3 * n_labels, "")
     memory = plan_training(encoder, 1, size, inputs.tokens.lengths, train).memory
@@ -73,12 +75,13 @@ class _Network(nn.Module):
         return text if self.windows is None else self.windows(text, batch)
 
 
-def _time_training(network: _Network, batches: list[Batch]) -> float:
+def _time_training(network: _Network, batches: list[Batch], precision: Precision) -> float:
     """Return the seconds of training on all batches."""
     optimizers = build_optimizers(group_by_decay([network], 1e-6, 0.0))
 
     def learn(batch: Batch) -> float:
-        loss, count = network.head.loss(network(batch), batch)
+        with computing_in(precision):
+            loss, count = network.head.loss(network(batch), batch)
         (loss / count.clamp(min=1)).backward()  # type: ignore[no-untyped-call]
         for optimizer in optimizers:
             optimizer.step()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from xmtc.core.errors import ConfigError
 from xmtc.core.progress import Progress, describe_duration
-from xmtc.neural.devices import Precision
+from xmtc.neural.devices import Precision, choose_number
 from xmtc.neural.encoder import Encoder
 from xmtc.neural.trainer import TrainConfig
 
@@ -83,7 +83,7 @@ def plan_training(
     trained = n_encoders * (body - frozen) + head.dense
     n_documents, longest = len(lengths), int(lengths.max(initial=1))
     in_memory = min(-(-config.batch_size // config.accumulate), n_documents)
-    mixed = config.precision != "fp32"
+    mixed = choose_number(config.precision) != "fp32"
     # stored by autograd per token: its vectors, and its rows of three (tokens × tokens) matrices per head, which
     # attention on a CPU computes in float32 in any precision; a token attends to the tokens of its window
     widths = _FULL_WIDTHS * _FLOAT + (_WIDTHS - _FULL_WIDTHS) * (_HALF if mixed else _FLOAT)
@@ -131,7 +131,7 @@ def training_speed(precision: Precision) -> float:
     The product is the fastest of several, so that a short load on the machine does not count.
     """
     side = 512
-    kind = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
+    kind = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[choose_number(precision)]
     one = torch.ones(side, side, dtype=kind, device="cuda" if torch.cuda.is_available() else "cpu")
     best = float("inf")
     for _ in range(12):

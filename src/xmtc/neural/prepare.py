@@ -94,7 +94,9 @@ class Prepared(Generic[C]):
         from xmtc.neural.lower import keep_lower_states
 
         given = [self.data.inputs, dev_inputs]
-        kept, kept_dev = keep_lower_states(self.encoder, config.freeze_layers, given, reads, self.progress)
+        kept, kept_dev = keep_lower_states(
+            self.encoder, config.freeze_layers, given, reads, self.progress, self.config.train.precision
+        )
         return replace(self, data=replace(self.data, inputs=kept), dev=(kept_dev, score))
 
     def fit(

@@ -31,7 +31,7 @@ from xmtc.core.ranking import Ranking
 from xmtc.core.storage import Epoch
 from xmtc.neural.batches import Inputs, order_batches
 from xmtc.neural.checkpoint import Checkpoints, RunLog
-from xmtc.neural.devices import LossOnly, Precision, build_accelerator
+from xmtc.neural.devices import LossOnly, Precision, build_accelerator, choose_number
 from xmtc.neural.network import Trainable
 from xmtc.neural.optimizer import Group as Group  # re-exported: an argument of fit
 from xmtc.neural.optimizer import Schedule, WeightAverage, build_optimizers, factor, scale_gradients, take_step
@@ -67,7 +67,11 @@ class TrainConfig(NamesConfig):
     time_limit: float | None = Field(
         None, gt=0, description="minutes after which training stops; learning rates are scheduled to end then"
     )
-    precision: Precision = Field("fp32", description="number format of the computation; fp16 and bf16 are for GPUs")
+    precision: Precision = Field(
+        "fp32",
+        description="number format of the products: fp32; bf16 or fp16, which GPUs and some CPUs compute faster; "
+        "auto: bf16 where the hardware has instructions for it, else fp32",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> TrainConfig:
@@ -165,6 +169,8 @@ class _Run:
         self.network, self.data, self.config, self.dev, self.seed = network, data, config, dev, seed
         main = self.accelerator.is_main_process
         self.progress = progress if main else SILENT
+        if config.precision == "auto":
+            self.progress.say(f"products are computed in {choose_number(config.precision)}")
         self.wrapped = self.accelerator.prepare(LossOnly(network))
         self.optimizers = build_optimizers(groups)
         self.n_steps = config.epochs * -(-len(data.inputs.tokens) // config.batch_size)

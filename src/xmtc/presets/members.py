@@ -72,7 +72,7 @@ def fine_tuned(
         "schedule": "linear",
         "warmup": 0.05,
         "dev_fraction": held_out_fraction(len(corpus)),
-        "precision": "bf16" if on_gpu else "fp32",
+        "precision": "auto",
     }
     if minutes is not None:
         train["time_limit"] = minutes

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from xmtc.core.partition import Partition, cluster_targets
-from xmtc.neural.devices import build_accelerator
+from xmtc.neural.devices import build_accelerator, choose_number, computing_in
 from xmtc.neural.heads import FlatHead
 from xmtc.neural.label_start import label_rows, log_prior, put_rows, read_documents, start_layer
 
@@ -34,10 +34,12 @@ def start_head(network: LightxmlNetwork, ready: Prepared[LightxmlConfig], partit
         return
     network.to(build_accelerator(config.train.precision, skips_parameters=True).device)
     inputs, progress = ready.data.inputs, ready.progress
-    how = f"{config.encoder.model_dump_json()} {config.reference}" + (
+    number = choose_number(config.train.precision)
+    how = f"{config.encoder.model_dump_json()} {config.reference} {number}" + (
         " stored" if inputs.tokens.states is not None else ""
     )
-    vectors = read_documents(network.read, network.encoder, inputs, network.width, how, progress)
+    with computing_in(number):
+        vectors = read_documents(network.read, network.encoder, inputs, network.width, how, progress)
     start_layer(layer, targets, vectors)
     if not isinstance(head, FlatHead):
         weight = head.bottleneck.weight.detach().cpu().numpy()

@@ -402,7 +402,10 @@ class _Run:
         from xmtc.neural.lower import keep_lower_states
 
         given = [inputs, Inputs(self.dev_tokens, body.layout)]
-        kept = keep_lower_states(body.encoder, self.config.encoder.freeze_layers, given, body.pool, self.progress)
+        config = self.config
+        kept = keep_lower_states(
+            body.encoder, config.encoder.freeze_layers, given, body.pool, self.progress, config.train.precision
+        )
         self.tokens, self.dev_tokens = (each.tokens for each in kept)
 
     def _build_network(self, seed: int, n_clusters: int) -> ClusterMatcher:
