@@ -36,6 +36,7 @@ from xmtc.presets.members import (
 
 PRESETS = ("fast", "balanced", "best")
 EPOCHS = 4  # of fine-tuning, if there is time
+_TUNED = 3  # maximum fine-tuned encoders with a time limit; two without one
 _WANTED = 2.5  # minimum epochs for a larger encoder to be better than a smaller one
 _LEAST = 0.3  # of an epoch: less is not worth starting
 _FIRST = 0.65  # share of the time for encoders that the first one may take
@@ -186,7 +187,8 @@ def next_encoder(corpus: Corpus, paces: Mapping[str, Pace], left: float, done: s
     """Return the most useful member with an encoder that fits into `left` seconds; None if there is none.
 
     First comes a fine-tuned encoder, the largest that can train for enough epochs in its share of the time. Then its
-    frozen vectors, because reading the documents once is cheap. Then another encoder, fine-tuned in the remaining time.
+    frozen vectors, because reading the documents once is cheap. Then another encoder, fine-tuned in the remaining time,
+    and a third, if it can train for enough epochs.
     """
     tuned = [encoder for encoder in ENCODERS if fine_tuned_name(encoder) in done]
     others = [encoder for encoder in ENCODERS if encoder in paces and encoder not in tuned]
@@ -196,10 +198,12 @@ def next_encoder(corpus: Corpus, paces: Mapping[str, Pace], left: float, done: s
         seconds = _START + 2 * len(corpus) * pace.read
         if seconds < 0.2 * left:
             return Planned(frozen(tuned[0], corpus, on_gpu=pace.on_gpu), seconds, pace.memory)
-    if len(tuned) == 2 or not others:
+    if len(tuned) == _TUNED or not others:
         return None
     share = _FIRST if not tuned and len(others) > 1 else 1.0
     for wanted in (_WANTED, 1.0, _LEAST):
+        if wanted < _WANTED and len(tuned) > 1:
+            return None  # two are there, and a third that is hardly trained adds nothing
         for encoder in others:
             planned = _fit(encoder, corpus, paces[encoder], share * left, wanted)
             if planned is not None:
