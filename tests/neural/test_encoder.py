@@ -14,6 +14,7 @@ import torch
 from tests.neural.conftest import FAMILIES, TEXTS, save_encoder_of
 from xmtc.core.errors import ConfigError
 from xmtc.features.tokens import tokenize
+from xmtc.neural import encoder as encoder_module
 from xmtc.neural.batches import Inputs
 from xmtc.neural.encoder import (
     Encoded,
@@ -279,3 +280,33 @@ def test_loading_draws_nothing_and_consumes_no_random_state(
     assert (np.random.get_state()[1] == drawn).all()
     out, err = capfd.readouterr()
     assert out + err == ""
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_training_in_half_precision_attends_in_separate_products(family: str, folder_of: Folders) -> None:
+    """The fused kernel's derivatives are slow on CPUs; texts above the limit and rankings still use it."""
+    encoder, tokenizer = load(folder_of(family))
+    batch = Inputs(tokenize(TEXTS, tokenizer), encoder.layout).collate(range(len(TEXTS)))
+    settings = encoder.network.config
+    usual = settings._attn_implementation
+    if usual != "sdpa":
+        pytest.skip(f"{family} has no fused attention")
+    weights = [weight for weight in encoder.parameters() if weight.requires_grad]
+
+    def learn(short: int) -> tuple[str, torch.Tensor, tuple[torch.Tensor | None, ...]]:
+        seen = []
+        hook = encoder.network.register_forward_pre_hook(lambda *_: seen.append(settings._attn_implementation))
+        with pytest.MonkeyPatch.context() as patch, torch.autocast("cpu", dtype=torch.bfloat16):
+            patch.setattr(encoder_module, "_SHORT", short)
+            state = encoder(batch.ids, batch.mask).states[-1][batch.mask].float()
+        hook.remove()
+        return seen[0], state, torch.autograd.grad(state.square().sum(), weights, allow_unused=True)
+
+    (used, fused, slopes), (separate, plain, others) = learn(0), learn(12)
+    assert used == usual == settings._attn_implementation
+    assert separate == "eager"
+    assert torch.allclose(fused, plain, atol=0.05)
+    for one, other in zip(slopes, others, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            assert torch.allclose(one, other, atol=0.05 * float(one.abs().max()) + 1e-3)
