@@ -71,7 +71,7 @@ from xmtc.methods.xbert.ranker import RankConfig, StagedSearchConfig, finish_tre
 from xmtc.methods.xbert.xttention import Xttention, XttentionConfig
 from xmtc.neural.batches import Inputs
 from xmtc.neural.checkpoint import Checkpoints
-from xmtc.neural.devices import build_accelerator
+from xmtc.neural.devices import build_accelerator, computing_in
 from xmtc.neural.embed import spread_words
 from xmtc.neural.encoder import PooledEncoderConfig, load_encoder
 from xmtc.neural.prepare import NeuralConfig, begin, identity_of
@@ -341,7 +341,8 @@ class _Run:
         config, progress = self.config, self.progress
         progress.stage("matching the training documents")
         tokens = None if self.reader is None else self.tokens
-        clusters, vectors = matcher.match(self.X, tokens, min(config.search.beam, self.n_clusters), progress)
+        with computing_in(config.train.precision):  # as in training: exact scores are needed for new documents only
+            clusters, vectors = matcher.match(self.X, tokens, min(config.search.beam, self.n_clusters), progress)
         never = np.setdiff1d(np.arange(self.n_clusters), clusters.labels)
         if len(never):
             n_labels = int(np.isin(partition.parents, never).sum())
