@@ -15,12 +15,14 @@ from xmtc.core.config import Settings, build, find_settings, merge, parse_assign
 from xmtc.core.errors import ConfigError, ModelError, nearest
 from xmtc.core.method import Method
 from xmtc.core.model import Model
+from xmtc.core.spinning import prepare
 from xmtc.core.storage import FolderReader
 
 ENTRY_POINTS = "xmtc.methods"  # entry-point group where other packages register their methods
 # packages of methods/, imported when used
 METHODS = ("linear", "knn", "match", "lightxml", "aplc", "mexml", "xbert", "treader")
 _NEURAL = ("torch", "transformers", "accelerate")  # packages of the extra `neural`
+_ON_TORCH = ("lightxml", "aplc", "mexml", "xbert", "treader")  # methods that import them
 _LONGEST = 140  # maximum characters of a recipe's description, without its cost
 
 
@@ -131,6 +133,8 @@ def open_method(name: str) -> Method[Any]:
     """Import the package of a method and return the method with this name."""
     if name not in METHODS:
         return _open_outside(name)
+    if name in _ON_TORCH:
+        prepare()
     try:
         method: Method[Any] = import_module(f"xmtc.methods.{name}").METHOD
     except ModuleNotFoundError as error:

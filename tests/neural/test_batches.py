@@ -10,6 +10,7 @@ import torch
 
 from tests.neural.toys import LAYOUT, N_LABELS, documents
 from xmtc.neural.batches import Inputs, order_batches
+from xmtc.neural.padding import order_reading
 
 LENGTHS = np.random.default_rng(0).integers(1, 200, size=1000)
 
@@ -18,10 +19,9 @@ def flat(batches: list[np.ndarray]) -> list[int]:
     return np.concatenate(batches).tolist()
 
 
-@pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("batch_size", [1, 7, 32, 5000])
-def test_every_document_once(batch_size: int, shuffle: bool) -> None:
-    batches = order_batches(LENGTHS, batch_size, seed=0, epoch=0, shuffle=shuffle)
+def test_every_document_once(batch_size: int) -> None:
+    batches = order_batches(LENGTHS, batch_size, seed=0, epoch=0)
     assert sorted(flat(batches)) == list(range(1000))
     assert len(batches) == -(-1000 // batch_size)
     assert max(map(len, batches)) <= batch_size
@@ -41,8 +41,20 @@ def test_documents_of_like_length_stand_together() -> None:
     assert np.mean(spread) < 10  # of 200
     sizes = [int(LENGTHS[batch].max()) for batch in order_batches(LENGTHS, 8, 0, 0)]
     assert sizes != sorted(sizes)  # but short and long batches take turns
-    sizes = [int(LENGTHS[batch].max()) for batch in order_batches(LENGTHS, 8, 0, 0, shuffle=False)]
-    assert sizes == sorted(sizes, reverse=True)
+
+
+@pytest.mark.parametrize("n_tokens", [1, 150, 2000, 10**6])
+@pytest.mark.parametrize("most", [1, 7, 256])
+def test_reading_fills_batches_with_tokens(n_tokens: int, most: int) -> None:
+    batches = order_reading(LENGTHS, n_tokens, most)
+    assert sorted(flat(batches)) == list(range(1000))
+    assert LENGTHS[flat(batches)].tolist() == sorted(LENGTHS.tolist(), reverse=True)  # too little memory shows at once
+    for batch, after in zip(batches, [*batches[1:], None], strict=True):
+        longest = int(LENGTHS[batch].max())
+        assert len(batch) == 1 or (len(batch) <= most and len(batch) * longest <= n_tokens)
+        if after is not None:  # one more document would be too much
+            assert len(batch) == most or (len(batch) + 1) * longest > n_tokens
+    assert order_reading(LENGTHS[:0], n_tokens, most) == []
 
 
 @pytest.mark.parametrize("pad_left", [False, True])

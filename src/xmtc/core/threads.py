@@ -17,7 +17,7 @@ from pathlib import Path
 from xmtc.core.errors import ConfigError
 
 # waiting threads sleep: the OpenMP rule, and the equivalents of GNU's and Intel's libraries
-_QUIET = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "KMP_BLOCKTIME": "0"}
+QUIET = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "KMP_BLOCKTIME": "0"}
 _COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -26,8 +26,8 @@ def settle(environment: MutableMapping[str, str], quota: int | None) -> None:
 
     quota: cores left by a container's limit, which most libraries ignore; None: no limit.
     """
-    if not environment.keys() & _QUIET.keys():  # a single variable shows that the user has decided
-        environment.update(_QUIET)
+    if not environment.keys() & QUIET.keys():  # a single variable shows that the user has decided
+        environment.update(QUIET)
     wanted = environment.get("XMTC_THREADS", "")
     if wanted.isdecimal() and int(wanted) > 0:
         environment.update(dict.fromkeys(_COUNTS, wanted))

@@ -29,13 +29,13 @@ from xmtc.core.texts import Texts
 from xmtc.features.tokens import Tokens, tokenize
 from xmtc.neural.fast_tokenizer import FastTokenizer
 from xmtc.neural.graph import GRAPH, Graph
-from xmtc.neural.padding import order_batches, pad_documents
+from xmtc.neural.padding import order_reading, pad_documents
 from xmtc.neural.tokenizer import Tokenizer, TokenLayout
 from xmtc.neural.windows import Choice, Joining
 
 WEIGHTS, SPEC, TOKENIZER = "head", "frozen.json", "encoder/tokenizer.json"
 SCALE = ".scale"  # suffix of the names of the scales of int8 rows
-_BATCH, _TOKENS = 256, 8192  # documents and tokens per batch, including padding
+_TOKENS = 8192  # per batch, including padding; the graph divides it among the cores
 _WORD = re.compile(r"\w+")
 
 LABELS, NUMBERS = "labels", "numbers"  # for integer arrays; see `read_weights`
@@ -113,10 +113,7 @@ class FrozenInputs:
 
     def batches(self) -> Iterator[FrozenBatch]:
         """Yield all documents, longest first: long ones in small batches, short ones in large batches."""
-        lengths = self.tokens.lengths
-        for rows in order_batches(lengths, _BATCH, 0, 0, shuffle=False):
-            part = max(1, _TOKENS // max(1, int(lengths[rows].max())))
-            yield from (self.collate(rows[start : start + part]) for start in range(0, len(rows), part))
+        yield from map(self.collate, order_reading(self.tokens.lengths, _TOKENS))
 
 
 class FrozenNetwork(ABC):

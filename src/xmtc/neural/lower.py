@@ -21,12 +21,14 @@ from torch import Tensor, nn
 
 from xmtc.core.cache import cache_folder
 from xmtc.core.progress import SILENT, Progress
-from xmtc.neural.batches import Inputs, order_batches
+from xmtc.core.spinning import may_spin
+from xmtc.neural.batches import Inputs
 from xmtc.neural.devices import Precision, computing_in
 from xmtc.neural.encoder import Encoded, Encoder
+from xmtc.neural.padding import order_reading
 from xmtc.neural.pooling import Pool
+from xmtc.neural.predictor import tokens_at_once
 
-_TOKENS = 8192  # tokens per batch, including padding
 _SHARE = 0.25  # maximum share of free memory for the states; larger ones are stored in a file
 _DISK = 0.5  # maximum share of free disk space for them
 _CLOSE = 1e-3  # maximum difference between the states of the split network and the whole network
@@ -86,7 +88,7 @@ def keep_lower_states(
         encoder.halves = None
         return list(inputs)
     progress.stage(f"reading the {n_layers} frozen layers once")
-    with computing_in(precision):
+    with computing_in(precision), may_spin():
         states = [_read(encoder, encoder.halves, part, progress) for part in inputs]
     return [
         replace(part, tokens=replace(part.tokens, states=found)) for part, found in zip(inputs, states, strict=True)
@@ -165,15 +167,12 @@ def _read(encoder: Encoder, halves: Halves, inputs: Inputs, progress: Progress) 
     was_training, done = encoder.training, 0
     encoder.eval()
     try:
-        for rows in order_batches(tokens.lengths, 256, 0, 0, shuffle=False):
-            part = max(1, _TOKENS // max(1, int(tokens.lengths[rows].max())))
-            for start in range(0, len(rows), part):
-                some = rows[start : start + part]
-                batch = inputs.collate(some).to(device)
-                states = halves.read_below(batch.ids, batch.mask)[batch.mask]
-                values[tokens.places(some)] = states.half().cpu().numpy()
-                done += len(some)
-                progress.step(done, len(tokens))
+        for rows in order_reading(tokens.lengths, tokens_at_once(device)):
+            batch = inputs.collate(rows).to(device)
+            states = halves.read_below(batch.ids, batch.mask)[batch.mask]
+            values[tokens.places(rows)] = states.half().cpu().numpy()
+            done += len(rows)
+            progress.step(done, len(tokens))
     finally:
         encoder.train(was_training)
     return values

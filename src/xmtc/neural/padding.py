@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from xmtc.neural.tokenizer import TokenLayout
 
 _POOL = 64  # batches whose documents are sorted by length together
+_READ = 256  # maximum documents in a batch that is only read
 
 
 def pad_documents(
@@ -39,19 +40,13 @@ def pad_documents(
     return ids, mask, starts
 
 
-def order_batches(
-    lengths: NDArray[np.integer], batch_size: int, seed: int, epoch: int, shuffle: bool = True
-) -> list[NDArray[np.int64]]:
-    """Split documents into batches of similar length.
+def order_batches(lengths: NDArray[np.integer], batch_size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
+    """Split documents into batches of similar length, for training.
 
-    Shuffled: documents are drawn at random into pools of 64 batches and sorted by length within a pool, then the
-    batches are shuffled. Lengths in a batch differ little, and no batch recurs. Not shuffled: all are sorted by length,
-    longest first, so that running out of memory shows at once.
+    Documents are drawn at random into pools of 64 batches and sorted by length within a pool, then the batches are
+    shuffled. Lengths in a batch differ little, and no batch recurs.
     """
     n = len(lengths)
-    if not shuffle:
-        order = np.argsort(-lengths, kind="stable")
-        return [order[start : start + batch_size] for start in range(0, n, batch_size)]
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(n)
     pool = batch_size * _POOL
@@ -61,3 +56,16 @@ def order_batches(
         members = members[np.argsort(lengths[members], kind="stable")]
         batches += [members[i : i + batch_size] for i in range(0, len(members), batch_size)]
     return [batches[i] for i in random.permutation(len(batches))]
+
+
+def order_reading(lengths: NDArray[np.integer], n_tokens: int, most: int = _READ) -> list[NDArray[np.int64]]:
+    """Split documents into batches for reading without training, longest first.
+
+    A batch has at most `n_tokens` tokens, including padding, and `most` documents, but always at least one.
+    """
+    order, batches, start = np.argsort(-lengths, kind="stable"), [], 0
+    while start < len(order):
+        size = max(1, min(most, n_tokens // max(1, int(lengths[order[start]]))))
+        batches.append(order[start : start + size])
+        start += size
+    return batches

@@ -7,10 +7,17 @@ import torch
 
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
-from xmtc.neural.batches import Inputs, order_batches
+from xmtc.neural.batches import Inputs
 from xmtc.neural.network import Predictive
+from xmtc.neural.padding import order_reading
 
-_TOKENS = 8192  # tokens per batch, including padding: long texts in small batches, short ones in large
+# tokens per batch, including padding; on a CPU, the states of more do not fit into the caches
+_ON_CPU, _ELSEWHERE = 2048, 8192
+
+
+def tokens_at_once(device: torch.device) -> int:
+    """Return how many tokens, including padding, a device reads fastest in one batch."""
+    return _ON_CPU if device.type == "cpu" else _ELSEWHERE
 
 
 def rank_inputs(
@@ -27,17 +34,13 @@ def rank_inputs(
     done = 0
     try:
         with torch.inference_mode():
-            for rows in order_batches(lengths, batch_size, 0, 0, shuffle=False):
-                longest = int(lengths[rows].max())
-                part = max(1, _TOKENS // max(1, longest))
-                for start in range(0, len(rows), part):
-                    some = rows[start : start + part]
-                    found, values = network.rank(inputs.collate(some).to(device), k)
-                    width = found.shape[1]
-                    labels[some, :width] = found.cpu().numpy()
-                    scores[some, :width] = values.float().cpu().numpy()
-                    done += len(some)
-                    progress.step(done, n)
+            for rows in order_reading(lengths, tokens_at_once(device), batch_size):
+                found, values = network.rank(inputs.collate(rows).to(device), k)
+                width = found.shape[1]
+                labels[rows, :width] = found.cpu().numpy()
+                scores[rows, :width] = values.float().cpu().numpy()
+                done += len(rows)
+                progress.step(done, n)
     finally:
         network.train(was_training)
     return Ranking.best(labels, scores, k)

@@ -28,6 +28,7 @@ from xmtc.core.held_out import DEV_FRACTION
 from xmtc.core.label_names import NamesConfig
 from xmtc.core.progress import SILENT, Progress
 from xmtc.core.ranking import Ranking
+from xmtc.core.spinning import may_spin
 from xmtc.core.storage import Epoch
 from xmtc.neural.batches import Inputs, order_batches
 from xmtc.neural.checkpoint import Checkpoints, RunLog
@@ -135,14 +136,15 @@ def fit(
     """
     run = _Run(network, groups, data, config, dev, seed, partial, identity or {}, skips_parameters, plateau, progress)
     state = run.state
-    while state.epoch < config.epochs and not (config.patience and state.stale >= config.patience):
-        if state.epoch and config.time_limit and run.share_of_time() >= 1:
-            break
-        if on_epoch is not None:
-            on_epoch(state.epoch)
-        run.train_epoch()
-        run.score_epoch()
-        run.save()
+    with may_spin():
+        while state.epoch < config.epochs and not (config.patience and state.stale >= config.patience):
+            if state.epoch and config.time_limit and run.share_of_time() >= 1:
+                break
+            if on_epoch is not None:
+                on_epoch(state.epoch)
+            run.train_epoch()
+            run.score_epoch()
+            run.save()
     run.finish()
     return state.curve
 
