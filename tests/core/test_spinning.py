@@ -14,7 +14,7 @@ from xmtc.core import spinning
 pytest.importorskip("torch", reason="its OpenMP library is the one that is prepared")
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 LINUX = pytest.mark.skipif(
-    sys.platform != "linux" or CORES < 2, reason="GNU's OpenMP library with two or more cores, on Linux"
+    sys.platform != "linux" or not 2 <= CORES <= 16, reason="needs Linux, and between two and 16 cores"
 )
 # threads of a process: a look at how many there are, in blocks and beside a process that keeps all cores busy
 THREADS = """
