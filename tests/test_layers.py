@@ -52,6 +52,7 @@ BY_NAME = {
     "xmtc.core.threads": "a function of os that not every system has",
     "xmtc.data.layouts.numbered": "sparse matrices of any class",
     "xmtc.linear.tree": "a thread's own storage",
+    "xmtc.neural.devices": "a function of torch that its older versions lack",
     "xmtc.neural.encoder": "settings of Hugging Face's configurations, which differ by family",
 }
 CORE_PACKAGES = {"numpy", "scipy", "pydantic", "safetensors"}
