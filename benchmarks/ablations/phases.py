@@ -76,13 +76,15 @@ def disagreement(model: Any, corpus: Corpus) -> dict[str, float]:
     import torch  # here, for arms without a network need none
 
     from xmtc.features.tokens import tokenize
-    from xmtc.neural.batches import Inputs, order_batches
+    from xmtc.neural.batches import Inputs
+    from xmtc.neural.padding import order_reading
+    from xmtc.neural.predictor import tokens_at_once
 
     network, tokens = model.network, tokenize(list(corpus.texts or ()), model.tokenizer)
     Y = corpus.Y[:, : model.labels.n_labels].tocsr()
     total = count = 0.0
     with torch.inference_mode():
-        for rows in order_batches(tokens.lengths, _BATCH, 0, 0, shuffle=False):
+        for rows in order_reading(tokens.lengths, tokens_at_once(torch.device("cpu")), _BATCH):
             found = network.disagree(Inputs(tokens, network.encoder.layout).collate(rows, Y))
             total, count = total + float(found[0]), count + float(found[1])
     return {KL: 1000 * total / max(1.0, count)}

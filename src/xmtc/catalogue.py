@@ -133,9 +133,9 @@ def open_method(name: str) -> Method[Any]:
     """Import the package of a method and return the method with this name."""
     if name not in METHODS:
         return _open_outside(name)
-    if name in _ON_TORCH:
-        prepare()
     try:
+        if name in _ON_TORCH:
+            prepare()
         method: Method[Any] = import_module(f"xmtc.methods.{name}").METHOD
     except ModuleNotFoundError as error:
         if error.name not in _NEURAL:

@@ -469,4 +469,4 @@ def test_recipes_are_valid(recipe):
         assert (config.train.schedule, config.train.clip, config.head.dropout) == ("constant", None, 0.5)
         assert config.head.mode == ("large" if recipe in ("wiki-500k", "amazon-670k") else "small")
     else:
-        assert config.encoder.name == ("gte-small" if recipe == "tate-cpu" else "minilm")
+        assert config.encoder.name == ("minilm" if recipe == "pydocs-cpu" else "gte-small")
