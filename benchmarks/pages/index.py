@@ -151,9 +151,9 @@ def _papers(every: dict[str, list[System]]) -> str:
     words = [verdict.word for verdict in found]
     few = sum(verdict.why.endswith("seeds") for verdict in found)
     return (
-        f"**Claims of the papers.** Of {len(found)} claims that were tried at small scale, {words.count(CONFIRMED)} "
-        f"are confirmed, {words.count(NOT_CONFIRMED)} are not confirmed and {words.count(UNDECIDED)} are undecided, "
-        f"{few} of them because they have fewer than three seeds."
+        f"**Claims of the papers.** Of {len(found)} claims that were tried at small scale: confirmed "
+        f"{words.count(CONFIRMED)}, not confirmed {words.count(NOT_CONFIRMED)}, undecided {words.count(UNDECIDED)}, "
+        f"{few} of these because they have fewer than three seeds."
     )
 
 
