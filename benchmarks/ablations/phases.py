@@ -12,7 +12,7 @@ from benchmarks import linear
 from benchmarks.ablations.documents import read_test, read_training
 from benchmarks.ablations.study import FEW_IN_SCOPE, FEW_VOTE, IN_SCOPE, KL, VOTE, Documents
 from benchmarks.framework import Clock, Found, folder_mb
-from benchmarks.models import clusters_of, curve_of, some_members
+from benchmarks.models import clusters_of, curve_of, describe_encoder, some_members
 from xmtc import api
 from xmtc.core import metrics
 from xmtc.core.corpus import Corpus
@@ -35,9 +35,18 @@ def train(job: Found) -> Found:
     return {
         "seconds": clock.seconds,
         "labels": model.manifest.n_labels,
+        "encoder": describe_encoder(model),
         "clusters": clusters_of(model),
         "model_mb": folder_mb(job["model"]),
     }
+
+
+def rank_dev(job: Found) -> Found:
+    """Load the model, rank the dev documents and score: what settings are chosen by."""
+    model: Any = api.load(job["model"])
+    _, dev = read_training(Path(job["data"]), Documents(**job["documents"]))
+    metrics = api.evaluate(model, dev, truth="known", intervals=False).metrics
+    return {"dev": {key: metrics[key] for key in ("P@1", "P@5", "PSP@5")}}
 
 
 def rank(job: Found) -> Found:
@@ -115,4 +124,4 @@ def scope(model: Any, corpus: Corpus) -> dict[str, float]:
     }
 
 
-PHASES = {"train": train, "rank": rank}
+PHASES = {"train": train, "rank_dev": rank_dev, "rank": rank}

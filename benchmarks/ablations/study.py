@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
+from benchmarks.framework.results import read_result
+from xmtc.core.config import merge
 from xmtc.core.errors import ConfigError, nearest
 
+CHOSEN = "chosen"  # results of what was tried on dev, one a paper
+OWN = "as they are"  # the name of an arm's own settings among those that it tries
 PAPERS = ("lightxml", "xbert", "aplc", "mexml", "treader", "treader_eurlex57k")  # in the order of the tables
 
 # figures that a claim may name, besides the metrics; the first two take the number of an epoch, from 1
@@ -45,6 +49,9 @@ class Arm:
     of: str | None = None  # another arm, whose model holds this one's members: they are not trained again
     members: tuple[int, ...] = ()  # which of its members these are
     stride: int = 1  # its run has the study's seed times this: 3, to have the first seed of runs with three members
+    # settings over its own, by what they are called; the ones that are best on dev are used. The first are its own
+    tries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    like: str | None = None  # another arm, for which this one's settings are chosen too; `of` implies it
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,30 @@ class Study:
                 raise ConfigError(f"{self.paper} has no arm {name!r}.{hint}")
         return [arm for arm in self.arms if arm.name in wanted]
 
+    def settle(self, arm: Arm) -> Arm:
+        """Return the arm with the settings chosen on dev, for it or for the arm it is like; as it is before that."""
+        model = self.model_of(arm)
+        chosen = self.chosen().get(model.name)
+        return arm if chosen is None else replace(arm, settings=merge(arm.settings, model.tries[chosen["chosen"]]))
+
+    def model_of(self, arm: Arm) -> Arm:
+        """Return the arm for which the settings of this one are chosen."""
+        other = arm.like or arm.of
+        return arm if other is None else self.choose([other])[0]
+
+    def chosen(self) -> dict[str, Any]:
+        """Return what was tried on dev and chosen, by arm; without arms that have other settings or documents now."""
+        stored = read_result(f"{CHOSEN}/{self.paper}") or {"documents": None, "arms": {}}
+        if stored["documents"] != asdict(self.documents):
+            return {}
+        arms = {arm.name: arm for arm in self.arms}
+        return {
+            name: found
+            for name, found in stored["arms"].items()
+            if name in arms
+            and tried_of(arms[name]) == {tried: one["settings"] for tried, one in found["tried"].items()}
+        }
+
 
 def read_study(paper: str) -> Study:
     """Return a paper's study."""
@@ -111,6 +142,19 @@ def read_study(paper: str) -> Study:
         raise ConfigError(f"no ablations of {paper!r}.{hint}")
     study: Study = import_module(f"benchmarks.ablations.{paper}").STUDY
     return study
+
+
+def with_rates(arm: Arm, *factors: float, **others: Mapping[str, Any]) -> Arm:
+    """Return an arm that tries its own settings, all its rates multiplied by each factor, and other settings."""
+    tries: dict[str, Mapping[str, Any]] = {OWN: {}}
+    for factor in factors:
+        tries[f"rates × {factor:g}"] = {"rate": {name: rate * factor for name, rate in arm.settings["rate"].items()}}
+    return replace(arm, tries={**tries, **others})
+
+
+def tried_of(arm: Arm) -> dict[str, list[str]]:
+    """Return all settings of each try of an arm, as results hold them."""
+    return {name: flatten(merge(arm.settings, settings)) for name, settings in arm.tries.items()}
 
 
 def flatten(settings: Mapping[str, Any], path: str = "") -> list[str]:

@@ -17,6 +17,7 @@ from scipy.special import stdtrit
 
 from benchmarks.ablations.study import (
     BATCHES,
+    CHOSEN,
     DEV,
     LOSS,
     MODEL,
@@ -53,16 +54,46 @@ def tables_of(study: Study) -> list[str]:
     parts = [
         f"{documents.train:,} training documents of {documents.set}, {some['labels']:,} labels; the best epoch is "
         f"chosen on {documents.dev:,} others; {some['n']:,} test documents. Arms and settings are in "
-        f"`benchmarks/ablations/{study.paper}.py`.",
+        f"`benchmarks/ablations/{study.paper}.py`." + _encoders(results),
     ]
     for claim in study.claims:
         if any(results[arm] for arm in claim.arms):
             parts += _claim(study, claim, results)
+    parts += _choices(study)
     if stale:
         parts.append(
             f"Left out, because settings or documents of the study have changed since: {_sources(study, stale)}."
         )
     return parts
+
+
+def _encoders(results: Results) -> str:
+    """Say which weights ran, and in which precision; nothing where none did, or where older results do not tell."""
+    found = {run.get("encoder") for runs in results.values() for run in runs.values()} - {None}
+    return f" Encoders: {'; '.join(sorted(found))}." if found else ""
+
+
+def _choices(study: Study) -> list[str]:
+    """A table of the settings that were tried on dev; nothing where no arm tried any."""
+    chosen = study.chosen()
+    if not chosen:
+        return []
+    rows = [
+        [
+            source(f"`{arm}`", f"{CHOSEN}/{study.paper}"),
+            ", ".join(
+                f"**{name} {one['dev']['P@5']:.2f}**" if name == found["chosen"] else f"{name} {one['dev']['P@5']:.2f}"
+                for name, one in found["tried"].items()
+            ),
+        ]
+        for arm, found in chosen.items()
+    ]
+    return [
+        f"### Settings chosen on dev, {study.documents.set}",
+        "Each arm was trained with each of these settings by seed 0. All its seeds have those with the highest P@5 on "
+        "dev, in bold. Arms that are not listed have the settings of the study.",
+        table(["arm", "tried, P@5 on dev"], rows, words=2),
+    ]
 
 
 def verdicts_of(study: Study) -> list[Verdict]:
@@ -131,7 +162,8 @@ def _read(study: Study) -> tuple[Results, list[str]]:
     """Runs of the study as it is now, and the names of results with other settings or documents."""
     results: Results = {arm.name: {} for arm in study.arms}
     stale = []
-    wanted = {arm.name: (arm.method, flatten(arm.settings), asdict(study.documents)) for arm in study.arms}
+    settled = [study.settle(arm) for arm in study.arms]
+    wanted = {arm.name: (arm.method, flatten(arm.settings), asdict(study.documents)) for arm in settled}
     for name, result in read_results(f"ablations/{study.paper}").items():
         arm = result["arm"]
         settings = [_RENAMED.get(setting, setting) for setting in result["settings"]]

@@ -20,6 +20,7 @@ from benchmarks.ablations.study import (
     KL,
     LOSS,
     MODEL,
+    OWN,
     PAPERS,
     VOTE,
     Arm,
@@ -29,12 +30,15 @@ from benchmarks.ablations.study import (
     Study,
     flatten,
     read_study,
+    tried_of,
+    with_rates,
 )
 from benchmarks.framework import Limits, PhaseError, process, results
 from tests.benchmarks.phases import run_here
 from tests.benchmarks.sets import all_texts, documents, write_native
 from tests.tiny import build_tiny
 from xmtc import api
+from xmtc.core.config import merge
 from xmtc.core.errors import ConfigError, DataError
 from xmtc.features.tokens import tokenize
 from xmtc.neural.batches import Inputs
@@ -163,6 +167,50 @@ def test_an_arm_that_is_part_of_another_is_ranked_by_its_members(home: Path, mon
     assert found[0]["metrics"]["matching P@1"] > 0
     assert (found[0]["of"], found[0]["members"]) == ("both", [1])
     assert (found[1]["of"], found[1]["members"]) == (None, [])
+
+
+def test_settings_are_chosen_on_dev_and_used_by_all_seeds(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_native(home / "tiny", {"train": 100, "test": 40})
+    weak = {"tree": {"trees": 1}, "solver": {"C": 1e-5, "prune": 0.9}}  # every weight is pruned
+    tries = {OWN: {}, "C = 1": {"solver": {"C": 1.0, "prune": 0.01}}, "C = 1e-6": {"solver": {"C": 1e-6}}}
+    arm = Arm("trees", "ours", "linear", weak, tries=tries)
+    like = Arm("like", "ours, more passes", "linear", merge(weak, {"solver": {"passes": 7}}), like="trees")
+    study = replace(build_study(), arms=(arm, like), claims=())
+    ran, run = [], process.run
+
+    def watched(python: str, module: str, phase: str, job: dict[str, Any], limits: Limits) -> dict[str, Any]:
+        ran.append((phase, job["config"]["solver"]["C"], job["seed"]))
+        return run(python, module, phase, job, limits)
+
+    monkeypatch.setattr(process, "run", watched)
+    assert schedule.fill(study, folder, study.choose(None), [0, 1], LIMITS, threads=1) == []
+    tried = [(phase, C, 0) for C in (1e-5, 1.0, 1e-6) for phase in ("train", "rank_dev")]
+    seeds = [("rank", 1.0, 0), ("train", 1.0, 0), ("rank", 1.0, 0)]  # of the arm, whose model is there, and of `like`
+    assert ran == tried + seeds + [("train", 1.0, 1), ("rank", 1.0, 1)] * 2
+    found = json.loads((home / "results/chosen/paper.json").read_text())
+    (chosen,) = found["arms"].values()
+    assert chosen["chosen"] == "C = 1"
+    assert chosen["tried"]["C = 1"]["dev"]["P@5"] > chosen["tried"][OWN]["dev"]["P@5"] + 1
+    assert study.settle(like).settings["solver"] == {"C": 1.0, "prune": 0.01, "passes": 7}
+    page = "\n".join(table.tables_of(study))
+    assert f"**C = 1 {chosen['tried']['C = 1']['dev']['P@5']:.2f}**" in page
+    assert "changed since" not in page
+
+    ran.clear()
+    assert schedule.fill(study, folder, study.choose(None), [0, 1], LIMITS, threads=1) == []
+    assert ran == []  # nothing is chosen or trained again
+    other = replace(study, arms=(replace(arm, tries={OWN: {}, "C = 1": {"solver": {"C": 2.0}}}), like))
+    assert other.settle(like) == like  # what was chosen among other settings says nothing
+    fewer = replace(study, documents=Documents("tiny", train=50, dev=20, test=30))
+    assert fewer.chosen() == {}
+
+
+def test_rates_are_tried_together() -> None:
+    arm = Arm("light", "ours", "lightxml", {"rate": {"encoder": 2e-4, "head": 3e-3}})
+    tried = with_rates(arm, 0.5, 2, **{"α = 1": {"loss": {"diversity": 1.0}}})
+    assert list(tried.tries) == [OWN, "rates × 0.5", "rates × 2", "α = 1"]
+    assert tried.tries["rates × 2"] == {"rate": {"encoder": 4e-4, "head": 6e-3}}
+    assert tried_of(tried)["rates × 0.5"] == ["rate.encoder=0.0001", "rate.head=0.0015"]
 
 
 def test_a_failing_run_is_told_and_the_next_goes_on(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,6 +400,10 @@ def test_studies_hold_together(paper: str) -> None:
     assert len(set(names)) == len(names)
     for arm in study.arms:
         api.read_settings(arm.method, arm.settings)
+        model = study.model_of(arm)
+        assert model is arm or not arm.tries
+        for settings in model.tries.values():
+            api.read_settings(arm.method, merge(arm.settings, settings))
     for claim in study.claims:
         assert set(claim.arms) <= set(names)
         assert set(claim.order) <= set(claim.arms)
