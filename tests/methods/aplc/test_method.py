@@ -130,6 +130,19 @@ def test_mean_and_width(encoders):
     assert network_and_batch(settings(encoders))[0].hidden.out_features == WIDTH
 
 
+def test_a_hidden_layer_that_starts_as_the_average(encoders):
+    config = settings(encoders, encoder={"pool": "cls+mean"}, head={"hidden_init": "average"})
+    encoder, tokenizer = load_encoder(config.encoder)
+    network = aplc.AplcNetwork(encoder, config, aplc.band_labels(COUNTS, [3, 2, 2])).eval()
+    tokens = tokenize(TEXTS, tokenizer)
+    hidden = network._hidden(Inputs(tokens, encoder.layout).collate(range(len(TEXTS))))
+    for row, ids in enumerate(np.array(tokens[i], dtype=np.int64) for i in range(len(TEXTS))):
+        last = encoder(torch.from_numpy(ids)[None], torch.ones((1, len(ids)), dtype=torch.bool)).states[-1][0]
+        torch.testing.assert_close(hidden[row], ((last[0] + last.mean(0)) / 2).tanh(), rtol=1e-4, atol=1e-5)
+    with pytest.raises(ConfigError, match=rf"as wide as the encoder, {WIDTH}, and head\.width is 10: leave"):
+        xmtc.train(small_corpus(), "aplc", settings(encoders, head={"hidden_init": "average", "width": 10}))
+
+
 def test_dropout_stands_after_the_hidden_layer(encoders):
     network, batch, _ = network_and_batch(settings(encoders, head={"dropout": 0.5}))
     whole = network._hidden(batch)

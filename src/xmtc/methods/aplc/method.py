@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
@@ -44,6 +45,11 @@ class HeadConfig(Settings):
     """Settings of the layers between the text's vector and the labels."""
 
     width: int | None = Field(None, ge=1, le=65_536, description="d_h, width of the hidden layer; None: the encoder's")
+    hidden_init: Literal["random", "average"] = Field(
+        "random",
+        description="the hidden layer starts at random, or as the average of the parts of the text's vector "
+        "(encoder.pool), if it is as wide as the encoder",
+    )
     dropout: float = Field(0.1, ge=0, lt=1, description="dropout after the hidden layer")
     q: float = Field(2.0, ge=1, description="tail i is d_h / qⁱ wide")
     bare: bool = Field(False, description="tails as Eq. 6 counts them, without the code's LayerNorm and ReLU")
@@ -112,6 +118,9 @@ class AplcNetwork(Network):
         self.hidden = nn.Linear(self.pool.width, _hidden_width(encoder, config))
         nn.init.normal_(self.hidden.weight, std=0.02)
         nn.init.zeros_(self.hidden.bias)
+        if head.hidden_init == "average":
+            n_parts = len(self.pool.parts)
+            self.hidden.weight.data.copy_(torch.eye(encoder.width).repeat(1, n_parts) / n_parts)
         self.dropout = Dropout(head.dropout)
         prior = isinstance(head.initial_bias, str)
         constant = 0.0 if isinstance(head.initial_bias, str) else head.initial_bias
@@ -238,7 +247,13 @@ def _check_proportions(proportions: list[float], n_labels: int) -> list[int]:
 
 
 def _hidden_width(encoder: Encoder, config: AplcConfig) -> int:
-    return config.head.width or encoder.width
+    width = config.head.width or encoder.width
+    if config.head.hidden_init == "average" and width != encoder.width:
+        raise ConfigError(
+            f"head.hidden_init = average needs a hidden layer as wide as the encoder, {encoder.width}, and head.width "
+            f"is {width}: leave head.width out, or set head.hidden_init = random"
+        )
+    return width
 
 
 def _head_size(config: AplcConfig, encoder: Encoder, sizes: list[int]) -> HeadSize:
