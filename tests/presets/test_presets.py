@@ -373,3 +373,29 @@ def test_with_little_time_an_encoder_trains_at_once() -> None:
     assert whole is not None
     assert whole.member.config["encoder"]["freeze_layers"] == 3
     assert whole.member.config["head"]["label_init"] == "documents"
+
+
+def test_with_ample_time_more_layers_are_trained() -> None:
+    deep = {"gte-small": pace(0.1)}
+    for minutes, n_frozen in ((60, 4), (8, 9)):  # an epoch takes about 90 or 35 s
+        planned = next_encoder(documents(1000, 3), PACES, 60 * minutes, set(), deep)
+        assert planned is not None
+        assert planned.member.name == "lightxml-gte-small"
+        assert planned.member.config["encoder"]["freeze_layers"] == n_frozen
+        assert planned.member.config["train"]["epochs"] == 4
+        assert (planned.seconds or 0) <= 60 * minutes
+
+
+def test_deeper_training_is_measured_only_if_it_could_fit(encoders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = list[int]()
+
+    def measure(settings: Any, corpus: xmtc.Corpus) -> Pace:
+        measured.append(settings.encoder.freeze_layers)
+        return pace(0.04)
+
+    monkeypatch.setattr("xmtc.neural.prepare.NeuralConfig.measure_pace", measure)
+    make_plan("best", TRAIN, 3600)
+    assert measured == [9, 4, 3]
+    measured.clear()
+    make_plan("best", TRAIN, 25)  # too short to be worth measuring it
+    assert measured == [9, 3]

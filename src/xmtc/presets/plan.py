@@ -7,7 +7,7 @@ members with reasons. Without a time limit nothing is measured, so that the same
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from math import ceil
 
@@ -19,6 +19,7 @@ from xmtc.core.progress import describe_duration
 from xmtc.core.threads import n_threads
 from xmtc.presets.members import (
     CHARACTERS,
+    DEEPER,
     ENCODERS,
     FINE_TUNED,
     NAMES,
@@ -46,6 +47,7 @@ _MATCH, _TEACH = 0.8, 2.5e-3  # seconds per million characters, and on two cores
 _SEVERAL = 4  # maximum ensembles that are trained to choose one by latency
 _MATCHED = 20_000  # maximum training documents of match
 _WHOLE = 2.0  # time of a step that trains all layers, against one with frozen layers
+_DEEP = 2.0  # minimum time of a step that trains more layers, against one that trains few
 _START = 8.0  # seconds before an encoder's first step: loading and tokenizing
 _NEURAL = ("torch", "transformers", "accelerate")
 
@@ -68,7 +70,6 @@ class Plan:
     teaching: float | None  # seconds; None: there is no ensemble
     left_out: tuple[str, ...] = ()
     time_limit: float | None = None
-    paces: Mapping[str, Pace] = field(default_factory=dict)
 
     def lines(self) -> list[str]:
         """Return the plan as readable text, one line per member."""
@@ -153,18 +154,23 @@ def _add(plan: Plan, member: Member, seconds: float, memory: int, copies: int) -
 
 def _add_encoders(plan: Plan, corpus: Corpus) -> Plan:
     """Add the encoders whose weights are available and, with a limit, that fit into the time."""
-    left_out, paces, found = list(plan.left_out), {}, []
+    left_out, found = list(plan.left_out), []
+    paces, deep = dict[str, Pace](), dict[str, Pace]()
     for encoder in ENCODERS:
         try:
-            _, settings = read_settings(FINE_TUNED, fine_tuned(encoder, corpus, EPOCHS).config)
-            if plan.time_limit is None and isinstance(settings, Outlined):
+            if plan.time_limit is None:
+                _, settings = read_settings(FINE_TUNED, fine_tuned(encoder, corpus, EPOCHS).config)
+                assert isinstance(settings, Outlined)
                 settings.outline(corpus)  # raises if there are no weights
-            elif isinstance(settings, Timed):
-                paces[encoder] = settings.measure_pace(corpus)
+            else:
+                paces[encoder] = _measure(encoder, corpus)
+                most = _FIRST * plan.time_limit
+                if encoder in DEEPER and len(corpus) * EPOCHS * _DEEP * paces[encoder].train < most:
+                    deep[encoder] = _measure(encoder, corpus, deep=True)
             found.append(encoder)
         except ConfigError as error:
             left_out.append(f"{encoder}: {error}")
-    plan = replace(plan, left_out=tuple(left_out), paces=paces)
+    plan = replace(plan, left_out=tuple(left_out))
     if plan.time_limit is None:
         wanted = [fine_tuned(encoder, corpus, EPOCHS) for encoder in found[:2]]
         wanted[1:1] = [frozen(encoder, corpus) for encoder in found[:1]]
@@ -173,7 +179,7 @@ def _add_encoders(plan: Plan, corpus: Corpus) -> Plan:
     known = sum(planned.seconds or 0 for planned in plan.members) + (plan.teaching or 0)
     left = plan.time_limit - known
     members, tried = list(plan.members), set[str]()
-    while (planned := next_encoder(corpus, paces, left, tried)) is not None:
+    while (planned := next_encoder(corpus, paces, left, tried, deep)) is not None:
         members.append(planned)
         tried.add(planned.member.name)
         left -= planned.seconds or 0
@@ -183,12 +189,23 @@ def _add_encoders(plan: Plan, corpus: Corpus) -> Plan:
     return replace(plan, members=tuple(members))
 
 
-def next_encoder(corpus: Corpus, paces: Mapping[str, Pace], left: float, done: set[str]) -> Planned | None:
+def _measure(encoder: str, corpus: Corpus, *, deep: bool = False) -> Pace:
+    """Time a few training steps of an encoder; raise if there are no weights."""
+    _, settings = read_settings(FINE_TUNED, fine_tuned(encoder, corpus, EPOCHS, deep=deep).config)
+    assert isinstance(settings, Timed)
+    return settings.measure_pace(corpus)
+
+
+def next_encoder(
+    corpus: Corpus, paces: Mapping[str, Pace], left: float, done: set[str], deep: Mapping[str, Pace] | None = None
+) -> Planned | None:
     """Return the most useful member with an encoder that fits into `left` seconds; None if there is none.
 
-    First comes a fine-tuned encoder, the largest that can train for enough epochs in its share of the time. Then its
-    frozen vectors, because reading the documents once is cheap. Then another encoder, fine-tuned in the remaining time,
-    and a third, if it can train for enough epochs.
+    First comes a fine-tuned encoder, the largest that can train for enough epochs in its share of the time; more of its
+    layers are trained if all epochs fit with these. Then its frozen vectors, because reading the documents once is
+    cheap. Then another encoder, fine-tuned in the remaining time, and a third, if it can train for enough epochs.
+
+    paces: of the encoders with few trained layers; deep: of those with more.
     """
     tuned = [encoder for encoder in ENCODERS if fine_tuned_name(encoder) in done]
     others = [encoder for encoder in ENCODERS if encoder in paces and encoder not in tuned]
@@ -201,6 +218,11 @@ def next_encoder(corpus: Corpus, paces: Mapping[str, Pace], left: float, done: s
     if len(tuned) == _TUNED or not others:
         return None
     share = _FIRST if not tuned and len(others) > 1 else 1.0
+    for encoder in others:
+        if deep is not None and encoder in deep:
+            planned = _fit(encoder, corpus, deep[encoder], share * left, EPOCHS, deep=True)
+            if planned is not None:
+                return planned
     for wanted in (_WANTED, 1.0, _LEAST):
         if wanted < _WANTED and len(tuned) > 1:
             return None  # two are there, and a third that is hardly trained adds nothing
@@ -217,7 +239,7 @@ def fine_tuned_name(encoder: str) -> str:
     return f"{FINE_TUNED}-{encoder}"
 
 
-def _fit(encoder: str, corpus: Corpus, pace: Pace, left: float, wanted: float) -> Planned | None:
+def _fit(encoder: str, corpus: Corpus, pace: Pace, left: float, wanted: float, *, deep: bool = False) -> Planned | None:
     """Plan fine-tuning for the epochs that fit, if `wanted` epochs do; the trainer stops by time if it is slower."""
     held = held_out_fraction(len(corpus)) * len(corpus)
     scoring = held * pace.read
@@ -225,7 +247,7 @@ def _fit(encoder: str, corpus: Corpus, pace: Pace, left: float, wanted: float) -
     # and an epoch, nothing is frozen and label rows start at random. Dev is scored after time is up, and again to teach
     # the ensemble.
     reading, ends = len(corpus) * (pace.read + pace.once), _START + 2 * scoring
-    for quick in (False, True):
+    for quick in (False,) if deep else (False, True):
         epoch = (len(corpus) - held) * pace.train * (_WHOLE if quick else 1) + scoring
         last = ends + (0 if quick else reading)
         fits = (left - last) / epoch if epoch else 0.0
@@ -236,7 +258,7 @@ def _fit(encoder: str, corpus: Corpus, pace: Pace, left: float, wanted: float) -
     epochs = min(EPOCHS, ceil(fits))
     seconds = min(left, 1.15 * epochs * epoch + last)
     minutes = round((seconds - last) / 60, 3)
-    member = fine_tuned(encoder, corpus, epochs, on_gpu=pace.on_gpu, minutes=minutes, quick=quick)
+    member = fine_tuned(encoder, corpus, epochs, on_gpu=pace.on_gpu, minutes=minutes, quick=quick, deep=deep)
     return Planned(member, seconds, pace.memory)
 
 
