@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from benchmarks.framework.machine import ROOT
 from benchmarks.framework.results import read_result, write_result
 from benchmarks.peers import choose, compare, race, rivals
-from benchmarks.peers.drivers.job import texts, time_calls
+from benchmarks.peers.drivers.job import labels, texts, time_calls
 from benchmarks.peers.export import export
 from benchmarks.peers.rivals import OURS, RIVALS, ready
 from benchmarks.peers.score import score
@@ -30,6 +30,23 @@ from xmtc.catalogue import read_settings
 from xmtc.core.corpus import Corpus
 from xmtc.core.errors import ConfigError
 from xmtc.data.pydocs import build_pydocs
+
+
+def write_named(folder: Path, n: int) -> None:
+    """Write a set with a vocabulary: a label without a name, another name, a parent, a concept no document has."""
+    subjects = [("1", "sugar"), ("2", "beetroot"), ("fish-net", "fish net")]
+    rows = [(label, f"{word}, no turnips, word{i % 7}.") for i in range(n) for label, word in [subjects[i % 3]]]
+    tests = [("1", "some sugar"), ("2", "much beetroot"), ("fish-net", "fish net, turnips")]
+    for split, documents in (("train", rows), ("test", tests)):
+        lines = [json.dumps({"text": text, "labels": [label]}) for label, text in documents]
+        (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
+    concepts = [
+        {"label": "1", "name": "sugar"},
+        {"label": "2", "name": "beets", "alternatives": ["beetroot"], "parents": ["3"]},
+        {"label": "3", "name": "plants"},
+        {"label": "4", "name": "turnips", "parents": ["3"]},
+    ]
+    (folder / "labels.jsonl").write_text("\n".join(map(json.dumps, concepts)) + "\n")
 
 
 def test_slow_rivals_run_only_when_named() -> None:
@@ -87,6 +104,16 @@ def test_texts_are_those_of_the_rows(tmp_path: Path) -> None:
     assert texts(job, "train") == ["fish net beet", "sugar «beet» sugar"]
     assert texts(job, "test") == ["beet of sugar"]
     assert sp.load_npz(problem.folder / "X.train.npz").shape[0] == 2
+
+
+def test_labels_are_described_in_the_order_of_the_columns(tmp_path: Path) -> None:
+    write_named(tmp_path, 20)
+    problem = export(tmp_path, tmp_path / "problem")
+    described = labels({"data": str(problem.folder)})
+    assert [label["label"] for label in described] == ["1", "2", "fish-net", "3", "4"]
+    assert sp.load_npz(problem.folder / "Y.train.npz").shape[1] == 3
+    assert described[1] == {"label": "2", "name": "beets", "alternatives": ["beetroot"], "parents": [3]}
+    assert [label["name"] for label in described[2:]] == ["fish-net", "plants", "turnips"]
 
 
 @pytest.mark.parametrize("trained_on", ["all", "less dev", "others"])
