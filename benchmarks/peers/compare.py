@@ -5,7 +5,8 @@
 Writes results/peers/<set>.json and the rivals' rankings. Run benchmarks.linear on the set first. A rival that cannot
 be installed or fails stands in the result with its error. With --only, what is known of other rivals is kept; with
 --rescore none is trained, and the stored rankings are compared again. pecos-xrt fine-tunes an encoder, for hours on a
-large set: it runs only when --only names it, and wants a longer --timeout.
+large set, and Annif ranks some ten documents per second: they run only when --only names them, and want a longer
+--timeout.
 """
 
 from __future__ import annotations
