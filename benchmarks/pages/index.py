@@ -38,8 +38,8 @@ _HOW = (
     "Scores are percentages by `xmtc.core.metrics` for everybody, over labels that have training documents (known "
     "truth). P@k: precision of the k best labels. PSP@5: the same, weighted towards rare labels. F few: macro-F of "
     "labels with at most 20 training documents. Train: from texts to the model on disk; for the linear method and "
-    "rivals, which share one TF-IDF matrix, from the matrix. docs/s: all test documents in one call. One: a document "
-    "alone, p50."
+    "rivals, which share one TF-IDF matrix, from the matrix, but for Annif from texts. docs/s: all test documents in "
+    "one call. One: a document alone, p50."
 )
 
 
@@ -121,7 +121,7 @@ def _price(every: dict[str, list[System]]) -> str:
         return ""
     return (
         f"**Its price.** The most accurate of ours trains for this multiple of the best rival's time: {told}. "
-        "Times of presets, neural methods and ensembles start from texts, all others from the TF-IDF matrix."
+        "Times of presets, neural methods, ensembles and Annif start from texts, all others from the TF-IDF matrix."
     )
 
 

@@ -4,8 +4,9 @@
 
 Writes results/peers/<set>.json and the rivals' rankings. Run benchmarks.linear on the set first. A rival that cannot
 be installed or fails stands in the result with its error. With --only, what is known of other rivals is kept; with
---rescore none is trained, and the stored rankings are compared again. pecos-xrt fine-tunes an encoder, for hours on a
-large set: it runs only when --only names it, and wants a longer --timeout.
+--rescore none is trained, and the stored rankings are compared again. Slow rivals run only when --only names them, and
+want a longer --timeout: pecos-xrt fine-tunes an encoder, for hours on a large set; annif and annif-nn tokenize and stem
+the texts in Python, and their environment takes 2 GB.
 """
 
 from __future__ import annotations

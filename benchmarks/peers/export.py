@@ -25,7 +25,8 @@ from xmtc.methods.linear.method import LinearConfig
 class Problem:
     """One data set, as rivals see it (`folder`) and as it is scored (the rest)."""
 
-    folder: Path  # X.train.npz, Y.train.npz, X.test.npz; texts.train.json and texts.test.json, of the same rows
+    # X.train.npz, Y.train.npz, X.test.npz; texts.train.json and texts.test.json, of the same rows; labels.json
+    folder: Path
     train: str  # fingerprints of the two splits
     test: str
     truth: sp.csr_matrix  # (test documents × label entries)
@@ -42,6 +43,7 @@ def pose(train: Corpus, test: Corpus, folder: Path, *, write: bool = True) -> Pr
     """Make the problem of training on the one corpus and ranking for the other."""
     if write:
         _write_matrices(train.texts, train.Y[:, : train.labels.n_labels], test.texts, folder)
+        _write_labels(train.labels, folder)
     aligned = test.align(train.labels)
     return Problem(folder, train.fingerprint(), test.fingerprint(), aligned.Y, aligned.labels, len(train))
 
@@ -57,3 +59,14 @@ def _write_matrices(train: Texts | None, Y: sp.csr_matrix, test: Texts | None, f
     sp.save_npz(folder / "X.test.npz", sp.csr_matrix(tfidf.transform(test)), compressed=False)
     for name, texts in (("texts.train.json", train.take(labelled)), ("texts.test.json", test)):
         (folder / name).write_text(json.dumps(list(texts)), encoding="utf-8")
+
+
+def _write_labels(labels: LabelSet, folder: Path) -> None:
+    """Describe the columns of Y, then the concepts of the vocabulary that no training document has."""
+    described = [
+        {"label": label, "name": name, "alternatives": others, "parents": parents}
+        for label, name, others, parents in zip(
+            labels.ids, labels.names, labels.alternatives, labels.parents, strict=True
+        )
+    ]
+    (folder / "labels.json").write_text(json.dumps(described), encoding="utf-8")

@@ -28,6 +28,8 @@ class Rival:
     settings: dict[str, Any] = field(default_factory=dict)  # all else is the rival's own default
     notes: tuple[str, ...] = ()
     slow: bool = False  # runs only when it is named
+    bare: tuple[str, ...] = ()  # installed after the requirements, without what they require themselves
+    shared: str = ""  # the rival whose driver and environment it uses, if not its own
     C: tuple[float, ...] = ()  # those that benchmarks.peers.choose tries, where its C is chosen
     by_set: dict[str, dict[str, Any]] = field(default_factory=dict)  # set → its settings there, over the others
     beside: dict[str, str] = field(default_factory=dict)  # set → recipe of ours that reads and learns as it does
@@ -35,7 +37,12 @@ class Rival:
     @property
     def module(self) -> str:
         """Its driver's name."""
-        return self.name.replace("-", "_") if self.requirements else "xmtc_linear"
+        return self.environment.replace("-", "_") if self.requirements else "xmtc_linear"
+
+    @property
+    def environment(self) -> str:
+        """The folder of its environment."""
+        return self.shared or self.name
 
     def settings_of(self, name: str) -> dict[str, Any]:
         """Its settings on a set."""
@@ -74,6 +81,19 @@ def _as_in(recipe: str) -> dict[str, Any]:
         "learning_rate": settings["rate"]["encoder"],
     }
 
+
+# another version may bring another TensorFlow, or torch with the libraries of CUDA
+_ANNIF = ("annif[nn,omikuji]==1.4.3",)
+_NLTK_DATA = ("llama-index-core==0.14.25",)  # holds NLTK's punkt_tab, which Annif would download
+_ANNIF_CHECK = "import annif, keras, lmdb, omikuji; from importlib.metadata import version; version('llama-index-core')"
+_ANNIF_SETTINGS = {"analyzer": "snowball(english)", "mllm_documents": 5000}
+_ANNIF_NOTES = (
+    "it reads the texts and the vocabulary: its analyzer (snowball) and its TF-IDF are part of its times",
+    "its vocabulary has all concepts of the set; those without training documents are left out of its rankings",
+    "a label without a name is named by the words in it: food-safety is food safety",
+    "mllm learns from at most 5,000 documents: Annif advises 100 to 10,000",
+    "its omikuji takes no seed: two runs differ",
+)
 
 _AROUND_1 = (0.25, 0.5, 1.0, 2.0)  # 1 is the default of most
 
@@ -151,6 +171,31 @@ RIVALS = {
             {"prune": 0.01, "most_seconds": 850},
             ("it makes the fits of OneVsRestClassifier, but keeps each label's weights sparse, to fit memory",),
         ),
+        Rival(
+            "annif",
+            "Annif, mean of TF-IDF, Omikuji and MLLM",
+            _ANNIF,
+            _ANNIF_CHECK,
+            {**_ANNIF_SETTINGS, "ensemble": "ensemble"},
+            (*_ANNIF_NOTES, "its weights are equal, so that no documents are held out to learn them"),
+            slow=True,
+            bare=_NLTK_DATA,
+        ),
+        Rival(
+            "annif-nn",
+            "Annif, neural ensemble of TF-IDF, Omikuji and MLLM",
+            _ANNIF,
+            _ANNIF_CHECK,
+            {**_ANNIF_SETTINGS, "ensemble": "nn_ensemble", "held_out": 0.1, "most_held_out": 4000},
+            (
+                *_ANNIF_NOTES,
+                "its ensemble learns from a tenth of train, at most 4,000 documents (Annif advises 1,000 to 10,000), "
+                "which the others do not see",
+            ),
+            slow=True,
+            bare=_NLTK_DATA,
+            shared="annif",
+        ),
     )
 }
 
@@ -195,15 +240,18 @@ def run_driver(python: Path, rival: Rival, phase: str, job: Mapping[str, Any], l
 
 
 def ready(rival: Rival, work: Path) -> Path:
-    """Return the Python of the rival's environment in <work>/<rival>, which is made first if it does not work; what
-    needs no environment of its own runs in this one."""
+    """Return the Python of the rival's environment in <work>/<environment>, which is made first if it does not work;
+    what needs no environment of its own runs in this one."""
     if not rival.requirements:
         return Path(sys.executable)
-    home = work / rival.name
+    home = work / rival.environment
     python = home / "bin" / "python"
     if not python.exists() or not _works(python, rival):
         _call([sys.executable, "-m", "venv", str(home)])
-        _call([str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *rival.requirements])
+        install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        _call([*install, *rival.requirements])
+        if rival.bare:
+            _call([*install, "--no-deps", *rival.bare])
         _call([str(python), "-c", rival.check])
     return python
 

@@ -12,16 +12,17 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from benchmarks.framework import Limits
 from benchmarks.framework.machine import ROOT
 from benchmarks.framework.results import read_result, write_result
 from benchmarks.peers import choose, compare, race, rivals
-from benchmarks.peers.drivers.job import texts, time_calls
+from benchmarks.peers.drivers.job import labels, texts, time_calls
 from benchmarks.peers.export import export
 from benchmarks.peers.rivals import OURS, RIVALS, ready
 from benchmarks.peers.score import score
 from benchmarks.rankings import OURS as OURS_NAME
 from benchmarks.rankings import write_ranking, write_top
-from benchmarks.sets import SETS
+from benchmarks.sets import SETS, work_folder
 from benchmarks.splits import label_fingerprint, read_splits
 from tests.benchmarks.phases import run_here
 from tests.tiny import build_tiny
@@ -32,8 +33,26 @@ from xmtc.core.errors import ConfigError
 from xmtc.data.pydocs import build_pydocs
 
 
+def write_named(folder: Path, n: int) -> None:
+    """Write a set with a vocabulary: a label without a name, another name, a parent, a concept no document has."""
+    subjects = [("1", "sugar"), ("2", "beetroot"), ("fish-net", "fish net")]
+    rows = [(label, f"{word}, no turnips, word{i % 7}.") for i in range(n) for label, word in [subjects[i % 3]]]
+    tests = [("1", "some sugar"), ("2", "much beetroot"), ("fish-net", "fish net, turnips")]
+    for split, documents in (("train", rows), ("test", tests)):
+        lines = [json.dumps({"text": text, "labels": [label]}) for label, text in documents]
+        (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
+    concepts = [
+        {"label": "1", "name": "sugar"},
+        {"label": "2", "name": "beets", "alternatives": ["beetroot"], "parents": ["3"]},
+        {"label": "3", "name": "plants"},
+        {"label": "4", "name": "turnips", "parents": ["3"]},
+    ]
+    (folder / "labels.jsonl").write_text("\n".join(map(json.dumps, concepts)) + "\n")
+
+
 def test_slow_rivals_run_only_when_named() -> None:
-    assert "pecos-xrt" not in [rival.name for rival in rivals.choose(None, RIVALS)]
+    assert not {"pecos-xrt", "annif", "annif-nn"} & {rival.name for rival in rivals.choose(None, RIVALS)}
+    assert not {"pecos-xrt", "annif", "annif-nn"} & race.CONTESTANTS.keys()
     assert [rival.name for rival in rivals.choose("pecos-xrt,omikuji", RIVALS)] == [
         "pecos-xrt",
         "omikuji",
@@ -87,6 +106,59 @@ def test_texts_are_those_of_the_rows(tmp_path: Path) -> None:
     assert texts(job, "train") == ["fish net beet", "sugar «beet» sugar"]
     assert texts(job, "test") == ["beet of sugar"]
     assert sp.load_npz(problem.folder / "X.train.npz").shape[0] == 2
+
+
+def test_labels_are_described_in_the_order_of_the_columns(tmp_path: Path) -> None:
+    write_named(tmp_path, 20)
+    problem = export(tmp_path, tmp_path / "problem")
+    described = labels({"data": str(problem.folder)})
+    assert [label["label"] for label in described] == ["1", "2", "fish-net", "3", "4"]
+    assert sp.load_npz(problem.folder / "Y.train.npz").shape[1] == 3
+    assert described[1] == {"label": "2", "name": "beets", "alternatives": ["beetroot"], "parents": [3]}
+    assert [label["name"] for label in described[2:]] == ["fish-net", "plants", "turnips"]
+
+
+def test_rivals_share_an_environment_with_packages_of_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[list[str]] = []
+    monkeypatch.setattr(rivals, "_call", called.append)
+    assert ready(RIVALS["annif-nn"], tmp_path) == ready(RIVALS["annif"], tmp_path)
+    _, install, bare, check = called[:4]
+    assert install[-1:] == list(RIVALS["annif"].requirements)
+    assert bare[-2:] == ["--no-deps", *RIVALS["annif"].bare]
+    assert check[0] == str(tmp_path / "annif" / "bin" / "python")
+    assert called[4:] == called[:4]
+
+
+@pytest.mark.parametrize("name", ["annif", "annif-nn"])
+def test_annif_ranks_labels_of_train_by_texts_and_names(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rival, work = RIVALS[name], work_folder(None, compare.ROOM)
+    monkeypatch.setattr(rivals, "_call", lambda command: pytest.skip("Annif is not installed in $XMTC_CACHE/peers"))
+    python = ready(rival, work)
+    write_named(tmp_path, 200)
+    problem = export(tmp_path, tmp_path / "problem")
+    options = argparse.Namespace(threads=1, seed=0)
+    job = {
+        **race.job_of({**rival.settings, "mllm_documents": 150}, problem, options),
+        "model": str(tmp_path / "model"),
+        "top": str(tmp_path / "top.npy"),
+        "k": 3,
+    }
+    found = rivals.run_driver(python, rival, "train", job, Limits(timeout=250, patience=0))
+    held = {"ensemble": 20} if name == "annif-nn" else {}
+    seen = 200 - sum(held.values())
+    assert found["documents"] == {"tfidf": seen, "omikuji": seen, "mllm": 150, **held}
+    assert found["stages"].keys() == {"vocabulary", *found["documents"]}
+    assert found["packages"]["annif"]
+    assert not list(tmp_path.glob("model/**/*-train*"))
+    rivals.run_driver(python, rival, "predict", job, Limits(timeout=250, patience=0))
+    ranked = np.load(job["top"])
+    assert ranked.shape == (3, 3)
+    assert ranked[:, 0].tolist() == [0, 1, 2]
+    assert ranked.max() < 3  # turnips, which the last text names, have no training documents
+    vocabulary = (tmp_path / "model" / "vocabs" / "labels" / "subjects.ttl").read_text()
+    assert all(told in vocabulary for told in ('altLabel "beetroot"@en', 'prefLabel "fish net"@en', "broader"))
 
 
 @pytest.mark.parametrize("trained_on", ["all", "less dev", "others"])

@@ -30,6 +30,13 @@ def texts(job: Job, split: str) -> list[str]:
     return found
 
 
+def labels(job: Job) -> list[dict[str, Any]]:
+    """Read what the vocabulary says of each label: `label`, `name` (the label where it has none), `alternatives`, and
+    `parents`, which are places in this list. The columns of Y.train come first, in their order."""
+    found: list[dict[str, Any]] = json.loads(Path(job["data"], "labels.json").read_text(encoding="utf-8"))
+    return found
+
+
 def write_top(job: Job, rows: Sequence[Sequence[int]]) -> None:
     """Store each document's labels, best first; short rows are padded with −1."""
     ids = np.full((len(rows), job["k"]), -1, dtype=np.int32)
